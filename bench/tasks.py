@@ -138,16 +138,13 @@ def _ingested(raw: str, warehouse: str, hour: str, **places: str) -> Work:
     from health_assets.core.targets import Targets
     from health_assets.logs.files import list_files
     from health_assets.pipeline.ingestion import ingest
-    from health_assets.schema.catalog import RECORD_OF_TABLE
     from health_assets.warehouse.store import Warehouse
 
     settings, hours = Settings(), HourRange.of(parse_hour(hour))
 
     def work() -> dict[str, Any]:
         with Warehouse(warehouse, memory_limit=settings.memory_limit, **places).write() as session:
-            report = ingest(
-                session, list_files(Path(raw)), hours, list(RECORD_OF_TABLE), Targets(), settings.lookback_hours
-            )
+            report = ingest(session, list_files(Path(raw)), hours, Targets(), settings.lookback_hours)
         if report.rejected:
             raise RuntimeError(f"{report.rejected} lines were rejected")
         return {"lines": report.lines_read}

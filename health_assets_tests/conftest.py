@@ -25,7 +25,7 @@ os.environ["XDG_CACHE_HOME"] = str(lasting_folder())  # no test knows SQL that o
 
 LONGEST_FIRST = (
     "test_soak", "test_ingestion_properties", "test_dagster_runs", "test_ui", "test_kill", "test_pruning", "test_component", "test_run_processes",
-    "test_formula_versions", "test_suites", "test_cli", "test_dev", "test_held_hours", "test_faults", "test_sql_memory",
+    "test_formula_versions", "test_suites", "test_cli", "test_dev", "test_faults", "test_sql_memory",
     "test_wheel", "test_what_became_of_logs", "test_upgrades", "test_postgres_equality", "test_object_stores", "test_unreadable_logs",
 )  # fmt: skip
 """Modules that take minutes: begun first, so that no process is left alone with one at the end."""

@@ -31,10 +31,9 @@ def alerts(
     ] = False,
     days: Annotated[int, typer.Option(help="How far back closed incidents are shown.", min=0)] = 7,
 ) -> None:
-    """Show whether the newest hour is late, which hours are held, logs not read, incidents, and what is undelivered.
+    """Show whether the newest hour is late, logs not read, incidents, and what is undelivered.
 
-    Exit code: 3 where an hour is late or held, or a log cannot be read. With --test, 1 where a channel did not take its
-    message.
+    Exit code: 3 where an hour is late or a log cannot be read. With --test, 1 where a channel did not take its message.
     """
     if context.invoked_subcommand is not None:
         _require_no_options(context)
@@ -198,7 +197,7 @@ def _tell_now(settings: Settings, path: Path | None) -> None:
 
 
 def _show_alerts(settings: Settings, days: int, *, is_configured: bool) -> bool:
-    """Show all that is wrong; gives whether an hour is late or held, or a log cannot be read."""
+    """Show all that is wrong; gives whether an hour is late or a log cannot be read."""
     with console.status("loading"):
         from health_assets.apps.report.incidents_block import print_alerts, print_troubles
         from health_assets.core.targets import load_targets

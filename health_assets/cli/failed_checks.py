@@ -19,7 +19,6 @@ from health_assets.warehouse.account_digests import (
     OF_NO_SUITE,
     NotedFailure,
 )
-from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 
 HOURS_SHOWN = 3
 ERROR = "ERROR"
@@ -27,7 +26,6 @@ ERROR = "ERROR"
 UNITS = {
     EVERY_LOG_WAS_READ: "raw log",
     EVERY_LINE_IS_STILL_THERE: "line",
-    EVERY_HOUR_WAS_BUILT: "hour",
     FEW_READ_LINES_ARE_REJECTED: "rejected line",
 }
 """What the checks count that look at something else than rows."""

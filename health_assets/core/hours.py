@@ -106,11 +106,11 @@ class HourRange:
         return HourRange(start, max(start, min(self.end, other.end)))
 
 
-def contiguous(hours: Iterable[datetime]) -> list[HourRange]:
-    """The fewest ranges that hold exactly these hours, in order."""
+def contiguous(hours: Iterable[datetime], *, gap_hours: int = 0) -> list[HourRange]:
+    """The fewest ranges that hold exactly these hours, in order; or these and gaps of so many hours at most."""
     ranges: list[HourRange] = []
     for hour in sorted(set(hours)):
-        if ranges and ranges[-1].end == hour:
+        if ranges and ranges[-1].end >= hour - gap_hours * HOUR:
             ranges[-1] = HourRange(ranges[-1].start, hour + HOUR)
         else:
             ranges.append(HourRange.of(hour))

@@ -199,12 +199,6 @@ class Settings(BaseSettings):
     max_lines: int = Field(
         250_000_000, ge=1, le=1 << 40, description="Lines of one file that are read; the rest is rejected."
     )
-    hold_hours: float = Field(
-        2.0,
-        ge=0,
-        le=24 * 366,
-        description="[Longest wait](held-hours.md) of an hour for known lines that cannot be read now.",
-    )
     schedule_minute: int = Field(
         5, ge=0, le=59, description="Minute past the hour at which the last hour is materialized."
     )

@@ -9,7 +9,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings, load_settings
 from health_assets.defs.alerting import alerts_sensor
 from health_assets.defs.assets import all_assets
-from health_assets.defs.checks import every_hour_was_built_check, newest_hour_check
+from health_assets.defs.checks import newest_hour_check
 from health_assets.defs.dagster_internals import is_loaded_for_a_run
 from health_assets.defs.judge_job import judge_safety_job, judge_safety_schedule
 from health_assets.defs.page_links import linked
@@ -109,7 +109,7 @@ def build_definitions(
     ]
     return dg.Definitions(
         assets=[*assets, *surveyed],
-        asset_checks=[every_hour_was_built_check(placement), in_time],
+        asset_checks=[in_time],
         jobs=[*jobs, *(job for job, _ in upkeep)],
         schedules=[*schedules, *(schedule for _, schedule in upkeep)],
         sensors=sensors,

@@ -1,21 +1,17 @@
-"""Asset checks as Dagster has them: the specs of every suite's, and the two checks that are steps of their own.
+"""Asset checks as Dagster has them: the specs of every suite's, and the check that is a step of its own.
 
 What belongs here: names, descriptions and severities. What does not: evaluating checks (`pipeline.checking`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 import dagster as dg
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange
-from health_assets.defs.partitions import run_groups
 from health_assets.defs.pipeline import readable_failures
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.results import check_result
-from health_assets.pipeline.engine import held_hours_step
-from health_assets.pipeline.events import StepFinished, StepStarted
-from health_assets.pipeline.plan import HELD_HOURS, Graph
+from health_assets.pipeline.plan import Graph
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.expectations import Check
@@ -24,11 +20,9 @@ from health_assets.warehouse.account_digests import (
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
 )
-from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT, Holds, causes
 from health_assets.warehouse.materialized import MaterializedHours
 
 NEWEST_HOUR_IS_IN_TIME = "newest_hour_is_in_time"
-HELD_HOURS_STEP = f"check_{EVERY_HOUR_WAS_BUILT}"
 OF_RAW_LOGS = {
     EVERY_LOG_WAS_READ: "Every raw log below the raw root could be read; what was loaded of one before stays in the "
     "tables.",
@@ -66,43 +60,14 @@ def _check_spec(asset: dg.AssetKey, check: Check) -> dg.AssetCheckSpec:
     )
 
 
-def every_hour_was_built_check(placement: Placement = ALONE) -> dg.AssetChecksDefinition:
-    """A check that no hour of a run is held, nor any that these look back on; it fails the run for its own hours."""
-    asset = placement.key("raw_logs")
-
-    @dg.multi_asset_check(
-        name=placement.name(HELD_HOURS_STEP),
-        required_resource_keys={placement.resource},
-        specs=[
-            dg.AssetCheckSpec(
-                EVERY_HOUR_WAS_BUILT,
-                asset=asset,
-                description="Every hour could be built, also those that the run looks back on; held hours are as they "
-                "were, and are built once the cause is gone.",
-            )
-        ],
-    )
-    def _check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        pipeline = placement.pipeline(context)
-        pipeline.on_event(StepStarted(HELD_HOURS))
-        with readable_failures():
-            for event in held_hours_step(pipeline, run_groups(context)):
-                pipeline.on_event(event)
-                yield check_result(event, placement)
-        pipeline.on_event(StepFinished(HELD_HOURS))
-
-    return _check
-
-
-def _newest_hour(pipeline: Pipeline, due: datetime, now: datetime) -> tuple[datetime | None, bool, Sequence[str]]:
-    """The newest hour that is over, whether the one that is due was materialized after its end, and why it is held."""
+def _newest_hour(pipeline: Pipeline, due: datetime, now: datetime) -> tuple[datetime | None, bool]:
+    """The newest hour that is over, and whether the one that is due was materialized after its end."""
     if not pipeline.open().exists:
-        return None, False, ()
+        return None, False
     with pipeline.read() as session:
         materialized = MaterializedHours(session)
         made_at = materialized.made_at(HourRange.of(due)).get(due, {}).get("system_health")
-        why = causes(Holds(session).within(HourRange.of(due)))
-        return materialized.newest("system_health", now), made_at is not None and made_at >= due + HOUR, why
+        return materialized.newest("system_health", now), made_at is not None and made_at >= due + HOUR
 
 
 def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement = ALONE) -> dg.AssetChecksDefinition:
@@ -131,7 +96,7 @@ def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement 
         now = pipeline.clock()
         due = newest_finished_hour(now, late_after)
         with readable_failures():
-            newest, is_in_time, why = _newest_hour(pipeline, due, now)
+            newest, is_in_time = _newest_hour(pipeline, due, now)
         yield dg.AssetCheckResult(
             passed=is_in_time,
             asset_key=placement.key("system_health"),
@@ -144,9 +109,8 @@ def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement 
         )
         if not is_in_time and context.run.job_name == own_job:
             there = f"the newest is {newest:{KEY_FORMAT}}" if newest else "there is none"
-            held = f"; it is held: {'; '.join(why)}" if why else ""
             raise dg.Failure(
-                f"the hour {due:{KEY_FORMAT}} is late: it was not materialized after its end; {there}{held}",
+                f"the hour {due:{KEY_FORMAT}} is late: it was not materialized after its end; {there}",
                 allow_retries=False,
             )
 

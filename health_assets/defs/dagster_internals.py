@@ -21,7 +21,6 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
-from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.runs.schema import KeyValueStoreTable
@@ -49,7 +48,6 @@ __all__ = [
     "environ",
     "instance_in",
     "is_loaded_for_a_run",
-    "plan_once_more",
 ]
 
 
@@ -72,14 +70,3 @@ def instance_in(
         overrides: settings that stand above those of the file.
     """
     return dg.DagsterInstance.from_ref(InstanceRef.from_dir(folder, config_dir=config_dir, overrides=overrides))
-
-
-def plan_once_more(context: dg.OpExecutionContext, asset: dg.AssetKey, partition: str) -> None:
-    """Note a partition of an asset as planned by this run, behind what the run has noted of it so far.
-
-    Dagster exports no way to plan one; it does so at the start of a run alone.
-    """
-    planned = AssetMaterializationPlannedData(asset, partition=partition)
-    name = str(context.op_handle)
-    event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, name, planned)
-    context.instance.report_dagster_event(event, context.run_id)

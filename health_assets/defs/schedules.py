@@ -16,7 +16,6 @@ from health_assets.defs.turns.turns import URGENT
 from health_assets.logs.stores import require_root
 from health_assets.pipeline.planning import catch_up, newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
-from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.materialized import MaterializedHours
 
 LOCK_TIMEOUT_S = 10.0
@@ -69,8 +68,7 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
     span = HourRange.of(newest).extended_back(pipeline.settings.reach_hours - 1)
     try:
         with pipeline.open(LOCK_TIMEOUT_S).read() as session:
-            # what is held is not missed: the sensor asks for it as soon as its cause is gone
-            materialized = MaterializedHours(session).of("system_health", span) | Holds(session).hours(span)
+            materialized = MaterializedHours(session).of("system_health", span)
             first = MaterializedHours(session).first("system_health")
     except (NoWarehouseError, WarehouseBusyError):
         return HourRange.of(newest)

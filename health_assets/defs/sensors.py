@@ -129,19 +129,17 @@ def late_logs_sensor(
         count = counting_of(pipeline.open(LOCK_TIMEOUT_S))
         touched, only_rejected, state = _touched(found, span, unreadable, limits, memory, count)
         context.update_cursor(keep(instance, pipeline.raw_root, context.cursor, memory.dump()))
-        touched |= stale_components - found.held
-        stale_scores -= found.held
+        touched |= stale_components
         until = min(max({last, *touched}), newest) + HOUR
         ranges = late_ranges(touched, settings.reach_hours, until, only_themselves=only_rejected | stale_scores)
         of_older_formulas = [
             _request(now, hours, f"{results.system} {results.version} {len(results.due)}", SYSTEMS[results.system])
             for results in older
-            for hours in results.newest(found.held, settings.reach_hours, {hour for own in ranges for hour in own})
+            for hours in results.newest({hour for own in ranges for hour in own})
         ]
         if not ranges and not of_older_formulas:
             besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
             besides += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}" if unreadable else ""
-            besides += f"; {counted(len(found.held), 'hour')} held for it" if found.held else ""
             besides += _what_is_lost(lost)
             besides += "".join(f"; {results}" for results in older)
             read = sum(not is_among(unreadable, file.source_file) for file in files)
@@ -224,7 +222,7 @@ def _touched(
     Files that turn out not to be readable are added to `unreadable`; nothing is requested for them.
     """
     parts = late_parts(found, memory, unreadable, limits, count)
-    late = {part: lines for part, lines in parts.items() if part.hour in hours and part.hour not in found.held}
+    late = {part: lines for part, lines in parts.items() if part.hour in hours}
     touched = {part.hour for part in late if part.record_type != "rejected"}
     only_rejected = {part.hour for part in late} - touched
     # an hour is written out, since a time that was remembered says of itself that it is in another UTC

@@ -11,7 +11,6 @@ import dagster as dg
 
 from health_assets.core.hours import HourGroups
 from health_assets.defs.checks import suite_specs
-from health_assets.defs.holding import fail_for_held, plan_held_once_more
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
 from health_assets.defs.pipeline import readable_failures
 from health_assets.defs.placement import ALONE, Placement, table_of
@@ -27,7 +26,6 @@ from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.system_step import system_step
 from health_assets.schema.catalog import FROM_SPANS
 from health_assets.schema.records import RECORD_TABLES
-from health_assets.warehouse.holds import Hold
 
 RECORD_GROUP = "raw_records"
 MOST_METADATA_HOURS = 168
@@ -156,10 +154,10 @@ def _results(
     """Hand the events of a step to Dagster.
 
     Raises:
-        dagster.Failure: the step failed for a reason that a user can mend, or hours are held that nothing else tells.
+        dagster.Failure: the step failed for a reason that a user can mend.
         RuntimeError: an asset was not made, although no check of the step fails.
     """
-    held, is_blocked = list[Hold](), False
+    is_blocked = False
     missing = {table_of(key) for key in context.selected_asset_keys}
     on_event(StepStarted(step))
     with readable_failures():
@@ -169,11 +167,7 @@ def _results(
                 yield result
             if isinstance(event, Materialized):
                 missing.discard(event.asset)
-                if event.held:
-                    plan_held_once_more(context, placement.key(event.asset), event.held)
-                    held = [*event.held]
             is_blocked |= isinstance(event, Checked) and event.blocks
     if missing and not is_blocked:  # the outputs are optional, so that Dagster would call this a success
         raise RuntimeError(f"{', '.join(sorted(missing))} of the step {step} were not made")
     on_event(StepFinished(step))
-    fail_for_held(context, held, placement, is_blocked=is_blocked)

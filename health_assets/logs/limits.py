@@ -6,8 +6,7 @@ What belongs here: the limits and the sentences that name them. What does not: a
 Ids and names are short, texts may be long. An event is not later than now: a later one is rejected until its time has
 come, and its file is read again then. Of a file with very many bad lines the first are kept with their text, and the
 others are one rejected record with their number; good lines are loaded wherever they stand. Of a file that unpacks to
-more than anybody writes, the beginning is read, and the rest is one rejected record. A log that cannot be read holds up
-its hours for a while, and no longer.
+more than anybody writes, the beginning is read, and the rest is one rejected record.
 """
 
 import sys
@@ -55,7 +54,6 @@ class Limits:
         until: the latest time of an event: that of the run, with as much as clocks may differ.
         rejected_lines: rejected lines of one file that are kept with their text; at least 1.
         unpacked_bytes: most bytes of one file that are read, once it is unpacked.
-        hold: how long an hour waits for known lines that cannot be read.
         packing_ratio: most bytes of a packed file for each packed byte, once it is large.
         lines: most lines of one file that are read.
     """
@@ -63,7 +61,6 @@ class Limits:
     until: datetime
     rejected_lines: int
     unpacked_bytes: int
-    hold: timedelta = timedelta(hours=2)
     packing_ratio: int = sys.maxsize
     lines: int = sys.maxsize
 
@@ -79,7 +76,6 @@ class Limits:
             until=now.astimezone(UTC) + timedelta(seconds=settings.clock_skew_s),
             rejected_lines=settings.max_rejected_lines,
             unpacked_bytes=settings.max_unpacked_gib << 30,
-            hold=timedelta(hours=settings.hold_hours),
             packing_ratio=settings.max_packing_ratio,
             lines=settings.max_lines,
         )

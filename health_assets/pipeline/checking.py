@@ -1,12 +1,10 @@
-"""Checks of an asset's hours: its suite, the checks of `raw_logs` that are of no suite, and the one of held hours.
+"""Checks of an asset's hours: its suite, and the checks of `raw_logs` that are of no suite.
 
 What belongs here: evaluating them within a session, writing their history and the mark of hours that all of them have
 judged. What does not: declaring and evaluating one suite (`quality`), and what follows from a failure (`engine`).
 """
 
 from collections.abc import Collection, Sequence
-from collections.abc import Set as AbstractSet
-from datetime import datetime
 
 import pandas as pd
 
@@ -29,20 +27,15 @@ from health_assets.warehouse.account_digests import (
     AccountDigests,
 )
 from health_assets.warehouse.file_ledger import FileLedger
-from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT, Holds, causes
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.location import is_spark
 from health_assets.warehouse.session import Session
-
-HELD = "held hours"
-"""Under this key stands why hours are held."""
-CAUSES_SHOWN = 20
 
 
 def check_suite(
     session: Session, graph: Graph, settings: Settings, targets: Targets, plan: Plan, asset: str
 ) -> list[Checked]:
-    """Evaluate those checks of an asset's suite that the plan asks for, over all hours that are not held.
+    """Evaluate those checks of an asset's suite that the plan asks for.
 
     Raises:
         HealthAssetsError: a check looks at a column that its batch does not have.
@@ -51,44 +44,28 @@ def check_suite(
     names = {check.name for check in suite.checks if check.name in plan.checks.get(asset, ())} if suite else set()
     if suite is None or not names:
         return []
-    left = without_held(plan.hours, Holds(session).hours(plan.hours.span))
-    if left is None:  # a held hour is as it was; `every_hour_was_built` alone fails for it
-        return [_skipped_check(asset, check, plan.hours) for check in suite.checks if check.name in names]
-    grounds, sources = Grounds.of(settings, targets, left), {*upstream(asset, graph.derived), asset}
+    hours = plan.hours
+    grounds, sources = Grounds.of(settings, targets, hours), {*upstream(asset, graph.derived), asset}
     judged = grounds.of_rows(grounds.account(session, sources), sources)
     # on a cluster a run is always made, so that nobody asks for a mark
-    rows = None if is_spark(settings.warehouse) else judged_rows(session, asset, left)
+    rows = None if is_spark(settings.warehouse) else judged_rows(session, asset, hours)
     found = [
         evaluate(
             suite,
             Source(
-                asset=asset, session=session, hours=piece, targets=targets, settings=settings, some=left.within(piece)
+                asset=asset, session=session, hours=piece, targets=targets, settings=settings, some=hours.within(piece)
             ),
             [check.name for check in suite.checks if check.name in names],
         )
-        for piece in left.pieces()
+        for piece in hours.pieces()
     ]
     results = of_pieces(found)
-    write_history(session, asset, left, results)
+    write_history(session, asset, hours, results)
     if rows is not None and names == {check.name for check in suite.checks}:
         accounts = AccountDigests(session)
-        outcomes = accounts.of_checks([asset], left).get(asset)
-        accounts.note_checked(asset, left, of_checks(judged, plan.records_in, rows, outcomes))
-    return [_checked(asset, result, left) for result in results]
-
-
-def without_held(hours: HourGroups, held: AbstractSet[datetime]) -> HourGroups | None:
-    """The hours that are not held; None where all are."""
-    left = set(hours) - held
-    return HourGroups.of(left) if left else None
-
-
-def _skipped_check(asset: str, check: Check, hours: HourGroups) -> Checked:
-    """A check that looks at nothing, since all hours are held; its history stays as it is."""
-    return Checked(
-        asset=asset, check=check.name, severity=check.severity, passed=True, element_count=0,
-        unexpected_count=0, hours_text=f"none, since all are held: {hours}",
-    )  # fmt: skip
+        outcomes = accounts.of_checks([asset], hours).get(asset)
+        accounts.note_checked(asset, hours, of_checks(judged, plan.records_in, rows, outcomes))
+    return [_checked(asset, result, hours) for result in results]
 
 
 def _checked(asset: str, result: CheckResult, hours: HourGroups) -> Checked:
@@ -169,34 +146,3 @@ def _of_raw_logs(name: str, unexpected: int, metadata: Metadata, element_count: 
         asset="raw_logs", check=name, severity="warn", passed=not unexpected, element_count=element_count,
         unexpected_count=unexpected, metadata=metadata,
     )  # fmt: skip
-
-
-# -- held hours --
-
-
-def check_held_hours(session: Session, settings: Settings, hours: HourGroups) -> tuple[Checked, str | None]:
-    """Check that no hour is held, nor any that these look back on.
-
-    Returns:
-        The check, and the sentence with which a run of these hours fails, where one of its own is held.
-    """
-    holds = Holds(session).within(HourRange(hours.start - settings.reach_hours * HOUR, hours.end))
-    held = {hold.hour for hold in holds}
-    own = held & set(hours)
-    told = causes(holds)
-    found = Checked(
-        asset="raw_logs",
-        check=EVERY_HOUR_WAS_BUILT,
-        severity="error" if own else "warn",
-        passed=not held,
-        unexpected_count=len(held),
-        metadata={HELD: told[:CAUSES_SHOWN]} if told else {},
-    )
-    return found, held_sentence(len(own), len(hours), told) if own else None
-
-
-def held_sentence(held: int, hours: int, told: Sequence[str]) -> str:
-    """The sentence that says how many hours are held, with every cause."""
-    others = ", and all others were built" if held < hours else ""
-    more = f"; and {len(told) - CAUSES_SHOWN:,} more" if len(told) > CAUSES_SHOWN else ""
-    return f"{held:,} of {hours:,} h are held{others}: {'; '.join(told[:CAUSES_SHOWN])}{more}"

@@ -5,17 +5,12 @@ What belongs here: the order of steps, and which are left out after a failure. W
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from health_assets.core.errors import HealthAssetsError
-from health_assets.core.hours import HourGroups
-from health_assets.pipeline.checking import check_held_hours
 from health_assets.pipeline.events import Checked, Event, StepFailed, StepFinished, StepSkipped, StepStarted
-from health_assets.pipeline.plan import HELD_HOURS, INGEST, Graph, Plan
+from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.pipeline.record_step import record_step
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.system_step import system_step
-from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 
 
 def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
@@ -25,14 +20,13 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
     Dagster; all others run.
 
     Raises:
-        HealthAssetsError: a step failed, or hours of the plan are held: the first error, when all others have run.
+        HealthAssetsError: a step failed: the first error, when all others have run.
     """
     blocked: set[str] = set()
     errors: dict[str, Exception] = {}
     for step in planned_steps(graph, plan):
-        assets = graph.steps.get(step, ())
-        is_blocked = graph.makes_from(step, blocked) and plan.makes_any(assets)
-        if is_blocked or (step == HELD_HOURS and INGEST in errors):
+        assets = graph.steps[step]
+        if graph.makes_from(step, blocked) and plan.makes_any(assets):
             blocked.update(assets)
             yield StepSkipped(step)
             continue
@@ -56,28 +50,10 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
 def _events(pipeline: Pipeline, graph: Graph, step: str, plan: Plan) -> Iterator[Event]:
     if step == INGEST:
         return record_step(pipeline, graph, plan)
-    if step == HELD_HOURS:
-        return held_hours_step(replace(pipeline, step=HELD_HOURS), plan.hours)
     return system_step(pipeline, graph, step, plan)
 
 
 def planned_steps(graph: Graph, plan: Plan) -> list[str]:
     """The steps that have anything to do, in order."""
-    checked = {asset for asset, names in plan.checks.items() if set(names) - {EVERY_HOUR_WAS_BUILT}}
-    found = [step for step, assets in graph.steps.items() if checked.union(plan.assets).intersection(assets)]
-    if EVERY_HOUR_WAS_BUILT in plan.checks.get("raw_logs", ()):
-        found.append(HELD_HOURS)
-    return found
-
-
-def held_hours_step(pipeline: Pipeline, hours: HourGroups) -> Iterator[Checked]:
-    """Check that every hour was built.
-
-    Raises:
-        HealthAssetsError: some of these hours are held.
-    """
-    with pipeline.write() as session:
-        found, failure = check_held_hours(session, pipeline.settings, hours)
-    yield found
-    if failure:
-        raise HealthAssetsError(failure)
+    checked = {asset for asset, names in plan.checks.items() if names}
+    return [step for step, assets in graph.steps.items() if checked.union(plan.assets).intersection(assets)]

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from health_assets.core.hours import HourGroups
-from health_assets.warehouse.holds import Hold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +78,6 @@ class Materialized:
         metadata: a summary of them.
         numbers: numbers of each of the plan's `metadata_hours`.
         earlier_hours: hours of the look-back that were made besides those asked for.
-        held: hours asked for that are as they were, with the causes.
     """
 
     asset: str
@@ -87,7 +85,6 @@ class Materialized:
     metadata: Metadata
     numbers: HourlyNumbers = field(default_factory=dict)
     earlier_hours: Sequence[datetime] = ()
-    held: Sequence[Hold] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.routing import Rejection
 from health_assets.pipeline.grown_files import Grown
-from health_assets.warehouse.holds import Hold
 from health_assets.warehouse.ledger_parts import Lines, Part
 
 
@@ -35,7 +34,6 @@ class IngestReport:
         lines_redacted: lines and spans that had any.
         changed_hours: hours built whose rows may have changed.
         unreadable: files and folders that cannot be read, with the reason.
-        holds: reasons why hours, asked for or looked back on, could not be built.
         main_rejection: the most frequent reason and its place, where every line was rejected.
         told: by name of a file, a sentence that people should be told of it.
         read_by_file: by file, lines and spans that were read, and how many of them were rejected.
@@ -53,7 +51,6 @@ class IngestReport:
     lines_redacted: int = 0
     changed_hours: set[datetime] = field(default_factory=set)
     unreadable: Mapping[str, str] = field(default_factory=dict)
-    holds: Sequence[Hold] = ()
     main_rejection: Rejection | None = None
     told: Mapping[str, str] = field(default_factory=dict)
     read_by_file: dict[str, tuple[int, int]] = field(default_factory=dict)

@@ -5,22 +5,19 @@ read files and change rows (`loading`), what is asked for and lacking (`ingestio
 account of what each file holds (`warehouse.ledger`).
 
 How it stays exact. The ledger knows, for every file, kind of record and hour, a digest of the lines. A new or changed
-file is read once; what it holds for the hours asked for goes straight into the tables, what it holds for other hours is
-only counted and waits until a run asks for those. An hour is replaced file by file, all in one transaction, so it is
-always either as it was or as a clean rebuild would make it. Hours fail alone: one that needs lines which cannot be read
-now is *held*. It stays as it was while all others are built, and is built once the lines can be read. Spans alone are
-loaded for all hours of a file that is read, because what follows from them may be for other hours than their own
-(`trace_assembly`).
+file is read once, and all that it holds goes into the tables, whatever hours were asked for; what it held before goes
+in the same transaction. So an hour is always either as it was or as a clean rebuild would make it. A file that cannot
+be read keeps the rows that it had.
 
-What retention dropped comes back, whole hours at a time, when hours that need it are asked for, and never otherwise. So
-spans of dropped hours are no exception: until then they are only counted, like every other line that nobody asked for.
+Records of hours that retention dropped, or that are older than the horizon, are counted and not loaded. They come back,
+whole hours at a time, when hours that need them are asked for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
-from health_assets.core.hours import HourGroups, HourRange, contiguous
+from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous
 from health_assets.core.judges import TRUSTED, Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
@@ -35,6 +32,7 @@ from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.loading import Loading
 from health_assets.pipeline.resolving import resolve_usage
 from health_assets.schema.catalog import TABLE_OF_RECORD
+from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.account_digests import AccountDigests
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
@@ -53,7 +51,6 @@ def ingest(
     session: Session,
     files: Sequence[RawFile],
     hours: HourRange | HourGroups,
-    tables: Sequence[str],
     targets: Targets,
     lookback_hours: int,
     *,
@@ -63,9 +60,10 @@ def ingest(
     trusted_judgements: Trust = TRUSTED,
     limits: Limits | None = None,
     grounds: Grounds | None = None,
+    horizon: datetime | None = None,
     read_anew: bool = False,
 ) -> IngestReport:
-    """Bring `tables` up to date for `hours`, and for the hours of the look-back before them.
+    """Load the files that are new or changed, and bring `hours` and their look-back up to date.
 
     The windows of the first hours asked for reach back before them; building what is missing or late there in the same
     reading makes the result for an hour independent of where a range starts (docs/agent-health-state.md names two
@@ -75,17 +73,17 @@ def ingest(
     Args:
         session: a write session; everything happens in its transaction.
         files: all raw logs that there are now.
-        hours: the hours asked for; between them, but not beyond them, lines of other hours are loaded too.
-        tables: record tables asked for, values of `TABLE_OF_RECORD`; `spans` always comes along.
+        hours: the hours asked for.
         targets: targets that resolve SLA breaches.
         lookback_hours: length of the look-back.
         trace_hours: how many hours apart spans of a trace may be and still see each other; by default the look-back.
         with_new_targets: whether targets that have changed apply to rows of `hours` that are there already.
         unreadable: files, and folders with a slash behind, that are there and cannot be read, with the reason. What was
-            loaded of them before stays; hours that need what was not are held until they can be read.
+            loaded of them before stays.
         trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: limits on what is taken of logs; by default those of now.
         grounds: grounds of the run, by which the hours asked for are marked where all that it does applies to them.
+        horizon: records before it are counted and not loaded, unless their hours are asked for.
         read_anew: whether every file is compared with what was read of it, whatever its size and times say.
 
     Raises:
@@ -99,7 +97,7 @@ def ingest(
     limits = limits or current_limits()
     recognized, report.told = _settled(session, files, unreadable, trusted_judgements, limits, read_anew=read_anew)
     present = names_of(recognized.files) | Ledger(session).emptied()
-    asked = Asked(session, hours, tables, present, lookback_hours, reach_hours)
+    asked = Asked(session, hours, present, lookback_hours, reach_hours, horizon)
     loading = Loading(session, recognized, asked, targets, unreadable, trusted_judgements, limits)
     Ledger(session).write_unreadable(unreadable)
 
@@ -113,25 +111,26 @@ def ingest(
     report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)
     changed |= loading.put_traces_together(due, changed)
-    report.holds = loading.hold()
 
     touched = _touched_hours(asked, changed)
     first_event_hour, reach = LogHours(session).first_event_hour(), groups.extended_back(lookback_hours - 1)
-    never_built = MaterializedHours(session).missing(asked.tables, reach, asked.hours, first_event_hour)
-    built = touched["raw_logs"] | never_built
-    built -= asked.held
-    report.add_built(built | (asked.restored_hours - asked.held))
-    report.superseded, added_up = loading.keep_winners(report.hours)
-    for table, others in loading.apply_new_targets().items() if with_new_targets else ():
+    never_built = MaterializedHours(session).missing(RECORD_TABLES, reach, asked.hours, first_event_hour)
+    built = {hour for hour in touched["raw_logs"] if hour in asked.span} | never_built | asked.restored_hours
+    report.add_built(built)
+    report.superseded, added_up = loading.keep_winners()
+    touched["executions"] |= added_up
+    for table, others in loading.apply_new_targets(never_built, with_new_targets=with_new_targets).items():
         touched[table] |= others
-        built |= others - asked.held
-        report.add_built(others - asked.held)
-    if "executions" in asked.tables:  # behind the targets: which calls are an agent's follows from its name
-        touched["executions"] |= added_up | resolve_usage(session, report.hours, lookback_hours)
-    _note_materialized(session, asked, built, touched)
+        built |= {hour for hour in others if hour in asked.span}
+    report.add_built(built)
+    elsewhere = _materialized_elsewhere(session, asked, touched)
+    # behind the targets: which calls are an agent's follows from its name
+    for some in [report.hours, *contiguous(elsewhere["executions"])]:
+        touched["executions"] |= resolve_usage(session, some, lookback_hours)
+    _note_materialized(session, asked, built, touched, elsewhere)
     if grounds is not None and with_new_targets:
         made_with = grounds.of_rows(grounds.account(session, RECORDS), RECORDS)
-        AccountDigests(session).note_made(["raw_logs", *asked.tables], set(groups) - asked.held, made_with)
+        AccountDigests(session).note_made(RECORDS, set(groups), made_with)
     return report
 
 
@@ -152,8 +151,8 @@ def _settled(
 
 
 def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datetime]]:
-    """The hours asked for whose rows changed, by table; `raw_logs` has no spans beyond the look-back."""
-    touched: dict[str, set[datetime]] = {"raw_logs": set(), **{table: set() for table in asked.tables}}
+    """The hours whose rows changed, by table; `raw_logs` has no spans beyond the look-back."""
+    touched: dict[str, set[datetime]] = {table: set() for table in RECORDS}
     for part in changed:
         if not asked.includes(part):
             continue
@@ -163,13 +162,28 @@ def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datet
     return touched
 
 
+def _materialized_elsewhere(
+    session: Session, asked: Asked, touched: Mapping[str, AbstractSet[datetime]]
+) -> dict[str, set[datetime]]:
+    """By table, the hours that changed beyond those asked for and had been materialized before."""
+    elsewhere: dict[str, set[datetime]] = {}
+    for table, hours in touched.items():
+        others = {hour for hour in hours if hour not in asked.span}
+        span = HourRange(min(others), max(others) + HOUR) if others else None
+        elsewhere[table] = others & MaterializedHours(session).of(table, span) if span else set()
+    return elsewhere
+
+
 def _note_materialized(
-    session: Session, asked: Asked, built: AbstractSet[datetime], touched: Mapping[str, AbstractSet[datetime]]
+    session: Session,
+    asked: Asked,
+    built: AbstractSet[datetime],
+    touched: Mapping[str, AbstractSet[datetime]],
+    elsewhere: Mapping[str, AbstractSet[datetime]],
 ) -> None:
     """Write down of each table which hours it has now, and which of them have other rows than before."""
     for table, own_hours in touched.items():
-        restored = asked.restored.get(table, set())
-        noted = built | (restored if table == "spans" else restored - asked.held)
+        noted = built | asked.restored.get(table, set()) | elsewhere[table]
         if table == "spans":
             noted = {hour for hour in noted | own_hours if hour not in asked.away}
         for hours in contiguous(noted):

@@ -1,7 +1,7 @@
-"""The scope of an ingestion: what it has to bring up to date, and what the tables lack before it reads any file.
+"""The scope of an ingestion: which records are loaded, and what the tables lack before any file is read.
 
-What belongs here: which parts of which files are asked for, missing or changed. What does not: reading files and
-changing rows (`ingestion`).
+Files are loaded whole, whatever hours their records are of. Left out are hours before the horizon and hours that
+retention dropped, unless a run asks for them. What does not belong here: reading files and changing rows (`ingestion`).
 """
 
 from collections import Counter
@@ -13,12 +13,13 @@ from datetime import datetime
 
 from ibis import ir
 
-from health_assets.core.hours import HourRange
+from health_assets.core.hours import EVER, HourRange
 from health_assets.logs.files import RawFile
 from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.trace_assembly import AwaySpans
 from health_assets.schema.catalog import FROM_SPANS, TABLE_OF_RECORD
+from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
@@ -30,37 +31,39 @@ class Asked:
     Args:
         session: a session, before anything is changed.
         hours: the hours asked for.
-        tables: the record tables asked for.
         present: names of the logs that there are now, or whose rows are to be deleted.
         lookback_hours: length of the look-back.
         trace_hours: how many hours apart spans of a trace may be and still see each other.
+        horizon: records before it are counted and not loaded, unless their hours are asked for or were kept.
     """
 
     def __init__(
         self,
         session: Session,
         hours: HourRange,
-        tables: Sequence[str],
         present: set[str],
         lookback_hours: int,
         trace_hours: int,
+        horizon: datetime | None = None,
     ) -> None:
         self.hours = hours
-        self.tables = [*tables] if "spans" in tables else [*tables, "spans"]
         self.present = present
         self.trace_hours = trace_hours
         self.span = hours.extended_back(lookback_hours - 1)
         # components of the look-back look back themselves; what was dropped there comes back whole or not at all
         self.reach = hours.extended_back(2 * (lookback_hours - 1))
-        dropped = MaterializedHours(session).dropped
-        self.restored = {table: dropped(table, self.reach) for table in self.tables if table != "spans"}
+        materialized = MaterializedHours(session)
+        records = [table for table in RECORD_TABLES if table != "spans"]
+        self.restored = {table: materialized.dropped(table, self.reach) for table in records}
         """By table, the hours that retention dropped and that come back now."""
         self.restored_from_spans = set().union(*(self.restored.get(table, set()) for table in FROM_SPANS))
-        self.away = AwaySpans(session, trace_hours)
+        self.away = AwaySpans(session, trace_hours, horizon)
         self.restored["spans"] = self.away.bring_back({*self.span, *self.restored_from_spans})
 
-        self.held: set[datetime] = set()
-        """Hours of which something cannot be had now: they keep what they have, but for their spans."""
+        ends = [horizon, *map(materialized.dropped_until, records)]
+        self._left_out_before = max(filter(None, ends), default=EVER.start)
+        old = HourRange(EVER.start, self._left_out_before)
+        self._kept = {table: materialized.of(table, old) for table in records}
 
     def among(self, names: AbstractSet[str]) -> "Asked":
         """The same scope for whoever reads some of the files that are present, and knows of no others."""
@@ -74,15 +77,17 @@ class Asked:
         return set().union(*(hours for table, hours in self.restored.items() if table != "spans"))
 
     def includes(self, part: Part) -> bool:
-        """Whether a part is to be in its hour's table at the end; what is not waits until a run asks for it."""
-        table = TABLE_OF_RECORD[part.record_type]
+        """Whether a part is to be in its hour's table at the end; what is not is counted alone."""
         is_present = part.source_file in self.present or part.source_file == TRACES
         if part.record_type == "span":
             return (is_present or part.hour in self.hours) and part.hour not in self.away
-        if part.hour in self.held:
+        return part.hour in self.hours or (is_present and not self._is_left_out(part))
+
+    def _is_left_out(self, part: Part) -> bool:
+        """Whether a part is of an old hour that nobody asks for, and of which the table has no rows."""
+        if part.hour >= self._left_out_before or part.hour in self.span or self.restores(part):
             return False
-        is_before = part.hour in self.span or self.restores(part)
-        return table in self.tables and (part.hour in self.hours or (is_before and is_present))
+        return part.hour not in self._kept[TABLE_OF_RECORD[part.record_type]]
 
     def restores(self, part: Part) -> bool:
         """Whether a part belongs to an hour of its table that retention dropped and that comes back now."""

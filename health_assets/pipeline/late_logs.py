@@ -19,7 +19,6 @@ from health_assets.logs.stores import Faults, is_among
 from health_assets.logs.tally import Content
 from health_assets.pipeline.file_counts import CountFiles, counted_here
 from health_assets.warehouse.file_ledger import FileLedger
-from health_assets.warehouse.holds import Holds, still_held
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import NO_LINES, Entry, Lines, Part
 from health_assets.warehouse.log_hours import LogHours
@@ -34,15 +33,14 @@ class Unread:
         found: fate of the known files.
         files: new and changed files.
         entries: the ledger's entries of the changed ones, under their names of now.
-        not_loaded: parts that are known, but not in their hours' tables, also of a file that was found gone just now.
-        held: hours that cannot be built yet.
+        not_loaded: parts that are known, but not in their hours' tables, also of a file that was found gone just now;
+            and those of hours that no run was asked for yet.
     """
 
     found: Recognized
     files: Sequence[RawFile]
     entries: Sequence[Entry]
     not_loaded: Sequence[Part]
-    held: Set[datetime] = frozenset()
 
 
 def unread(
@@ -75,12 +73,12 @@ def compared(session: Session, found: Recognized, unreadable: Collection[str] = 
     ledger = Ledger(session)
     known = ledger.entries(found.names_before.values())
     waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
+    waiting += ledger.not_materialized()
     return Unread(
         found=found,
         files=[*found.new, *found.changed],
         entries=[replace(entry, part=_part_now(found, entry.part)) for entry in known],
         not_loaded=[_part_now(found, part) for part in waiting],
-        held=still_held(Holds(session).within(), unreadable),
     )
 
 

@@ -8,7 +8,7 @@ noted of the hours at the end (`ingestion`); what is asked for and lacking (`ing
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain
 
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
@@ -33,15 +33,17 @@ from health_assets.pipeline.other_machines import faults_of
 from health_assets.pipeline.resolving import resolve_judges, resolve_names, resolve_slas
 from health_assets.pipeline.superseding import add_up_violations, keep_winners
 from health_assets.pipeline.trace_assembly import TraceAssembly, touched_hours, traces_of
-from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE, TABLE_OF_RECORD
+from health_assets.schema.catalog import ID_OF_TABLE, TABLE_OF_RECORD
+from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger
-from health_assets.warehouse.holds import Hold, Holds
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part
 from health_assets.warehouse.session import Session
 
 TOLD = (*MENDED, OPEN, OPEN_TRACE)
 """Notes of files that the run tells by name."""
+GAP_HOURS = 48
+"""Hours this near are looked at with one statement, since each has its price."""
 
 
 class Loading:
@@ -83,10 +85,8 @@ class Loading:
         """Secrets that were replaced, and lines and spans that had any."""
         self.told: dict[str, str] = {}
         """By file, near misses of a known format that were read, and records that are open still."""
-        self._kept_back: dict[Part, int] = {}
+        self._unreadable_parts: dict[Part, int] = {}
         """Parts that should be loaded and cannot be read, with their records."""
-        self._overdue: set[Part] = set()
-        """Parts of these for which their hours have waited for long enough."""
         self._competing: set[datetime] = set()
         """Hours of which tables with ids lost or got rows, whether or not these are others than before."""
 
@@ -99,14 +99,14 @@ class Loading:
         asked, ledger = self._asked, self._ledger
         new, changed = self._recognized.new, self._recognized.changed
         before = {entry.part: entry for entry in ledger.entries(names_of(changed))}
-        ledger.unload_damaged(asked.hours, asked.tables)
+        ledger.unload_damaged(asked.hours, [table for table in RECORD_TABLES if table != "spans"])
         seen_by_traces = asked.span.extended_back(asked.trace_hours).extended_forward(asked.trace_hours)
         ledger.unload_damaged(seen_by_traces, ["spans"])
         lost = {part for part in FileLedger(self._session).write_off() if asked.includes(part)}
         not_loaded = set(ledger.not_loaded())
         grown_files, known = self._settle_growth(before.keys())
         waiting = {part: lines for part, lines in known.items() if asked.includes(part)}
-        restored = {part: lines for part, lines in (known | self._kept_back).items() if asked.restores(part)}
+        restored = {part: lines for part, lines in (known | self._unreadable_parts).items() if asked.restores(part)}
         _require(restored, asked.present, self._unreadable)
         waiting = {part: lines for part, lines in waiting.items() if part.source_file in asked.present}
         return Due(
@@ -145,21 +145,17 @@ class Loading:
         """Parts that must be loaded, with their records; what follows from spans is not among them."""
         asked, ledger = self._asked, self._ledger
         hours = asked.reach if any(asked.restored.values()) else asked.span
-        waiting = ledger.waiting(hours, [table for table in asked.tables if table != "spans"])
-        waiting |= ledger.waiting(EVER, ["spans"], with_dropped=False)
+        waiting = ledger.waiting(hours, [table for table in RECORD_TABLES if table != "spans"])
+        waiting |= ledger.waiting(EVER, RECORD_TABLES, with_dropped=False)
         for back in contiguous(asked.restored["spans"]):
             waiting |= ledger.waiting(back, ["spans"])
-        self._kept_back = {
+        self._unreadable_parts = {
             part: lines for part, lines in waiting.items() if lines and is_among(self._unreadable, part.source_file)
         }
-        overdue = {(hold.hour, hold.source_file) for hold in Holds(self._session).overdue(asked.span)}
-        may_hold = self._limits.hold > timedelta(0)
-        self._overdue = {part for part in self._kept_back if not may_hold or (part.hour, part.source_file) in overdue}
-        # what is loaded beside them wins or loses anew as soon as they can be read
-        ledger.unload({*_spans(self._kept_back), *self._overdue})
-        asked.held = {part.hour for part in self._kept_back.keys() - self._overdue if part.hour in asked.span}
         return {
-            part: lines for part, lines in waiting.items() if part.source_file != TRACES and part not in self._kept_back
+            part: lines
+            for part, lines in waiting.items()
+            if part.source_file != TRACES and part not in self._unreadable_parts
         }
 
     def load_lines(self, due: Due) -> dict[Part, Lines]:
@@ -261,65 +257,41 @@ class Loading:
         self._competing |= _hours_with_ids(part for part in read if part in wanted)
         return found
 
-    def hold(self) -> list[Hold]:
-        """Settle, now that all others are loaded, which hours are held, and note why; gives the causes.
-
-        An hour whose tables lack nothing is not, although a log with lines of it cannot be read. What is overdue holds
-        nothing, and stays noted.
-        """
-        asked, now = self._asked, self._session.now()
-        asked.held &= {part.hour for part in self._ledger.not_loaded()} | asked.restored_hours
-        found: Counter[tuple[datetime, str]] = Counter()
-        for part, lines in self._kept_back.items():
-            if part.hour in asked.held or part in self._overdue:
-                found[part.hour, part.source_file] += lines
-        holds = [
-            Hold(
-                hour=hour,
-                source_file=name,
-                reason=reason_of(self._unreadable, name),
-                lines=lines,
-                held_at=now,
-                held_until=now + self._limits.hold,
-            )
-            for (hour, name), lines in sorted(found.items())
-        ]
-        known = Holds(self._session)
-        is_all = set(asked.tables) >= set(RECORD_OF_TABLE)
-        # lines for tables that nobody asked for may hold an hour
-        others = [] if is_all else [*known.within(asked.span), *known.overdue(asked.span)]
-        new = {(hold.hour, hold.source_file) for hold in holds}
-        known.replace(asked.span, [*holds, *(hold for hold in others if (hold.hour, hold.source_file) not in new)])
-        overdue = {(part.hour, part.source_file) for part in self._overdue}
-        return [hold for hold in holds if (hold.hour, hold.source_file) not in overdue]
-
-    def keep_winners(self, hours: HourRange) -> tuple[int, set[datetime]]:
+    def keep_winners(self) -> tuple[int, set[datetime]]:
         """Let one row of each agent and id stay in each hour, with the violations of all lines of an execution.
-
-        Args:
-            hours: the hours built; those that merely got their rows once more are looked at, too.
 
         Returns:
             How many lines another one superseded, and the hours whose executions have changed by it.
         """
-        hours = HourRange(min(self._competing | {hours.start}), hours.end)
-        superseded = keep_winners(self._session, self._asked.tables, hours, self._competing, self._targets)
-        return superseded, add_up_violations(self._session, hours) if "executions" in self._asked.tables else set()
+        superseded, added_up = 0, set()
+        for hours in contiguous(self._competing, gap_hours=GAP_HOURS):
+            superseded += keep_winners(self._session, hours, self._competing, self._targets)
+            added_up |= add_up_violations(self._session, hours)
+        return superseded, added_up
 
-    def apply_new_targets(self) -> dict[str, set[datetime]]:
+    def apply_new_targets(
+        self, first_built: AbstractSet[datetime], *, with_new_targets: bool
+    ) -> dict[str, set[datetime]]:
         """Apply targets that changed since rows were loaded; gives by table the hours that have others now.
 
         Another limit of an SLA holds for the hours asked for. Another name, and other trust in a log's judgements, hold
         for all that their windows see, since an agent would be two in them.
+
+        Args:
+            first_built: hours that are built for the first time, to which the targets of now apply in any case.
+            with_new_targets: whether they apply to hours that were built before.
         """
-        session, asked = self._session, self._asked
-        changed = {table: resolve_names(session, table, asked.span, self._targets) for table in asked.tables}
-        if "executions" in asked.tables and resolve_slas(session, asked.hours, self._targets):
-            changed["executions"] |= set(asked.hours)
-        if "judgements" in asked.tables:
-            changed["judgements"] |= resolve_judges(
-                session, asked.span, self._recognized.files, self._trusted_judgements
-            )
+        session, asked, targets = self._session, self._asked, self._targets
+        span = [asked.span] if with_new_targets else contiguous(first_built)
+        asked_hours = contiguous({*asked.hours, *first_built} if with_new_targets else first_built)
+        changed: dict[str, set[datetime]] = {}
+        for table in RECORD_TABLES:
+            changed[table] = set().union(*(resolve_names(session, table, hours, targets) for hours in span))
+        for hours in asked_hours:
+            if resolve_slas(session, hours, targets):
+                changed["executions"] |= set(hours)
+        for hours in span:
+            changed["judgements"] |= resolve_judges(session, hours, self._recognized.files, self._trusted_judgements)
         return changed
 
 

@@ -14,12 +14,9 @@ from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.grounds import RECORDS
 from health_assets.quality.expectations import Suite
 from health_assets.warehouse.account_digests import OF_NO_SUITE
-from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 
 INGEST = "ingest"
 """The step that makes `raw_logs` and the record tables, since each file is read only once."""
-HELD_HOURS = "held_hours"
-"""The step that checks whether every hour was built."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +94,7 @@ class Graph:
         """The checks of an asset."""
         own = self.suites.get(asset)
         in_suite = tuple(check.name for check in own.checks) if own else ()
-        return (*in_suite, *OF_NO_SUITE, EVERY_HOUR_WAS_BUILT) if asset == "raw_logs" else in_suite
+        return (*in_suite, *OF_NO_SUITE) if asset == "raw_logs" else in_suite
 
 
 @dataclass(frozen=True, kw_only=True)

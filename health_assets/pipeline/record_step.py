@@ -32,9 +32,7 @@ from health_assets.pipeline.summaries import (
 )
 from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.schema.catalog import FROM_SPANS
-from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
-from health_assets.warehouse.holds import EVERY_HOUR_WAS_BUILT
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.session import Session
 
@@ -56,18 +54,17 @@ def record_step(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]
             report, summaries, numbers = _up_to_date(pipeline, plan, names)
         read = _read_metadata(report)
         earlier = sorted(report.changed_hours - set(plan.hours))
-        held = [hold for hold in report.holds if hold.hour in plan.hours]
         for name in sorted(names, key=lambda name: name in FROM_SPANS):  # an asset after those that it is made from
             yield Materialized(
                 asset=name, hours=plan.hours, metadata={**summaries[name], **read}, numbers=numbers[name],
-                earlier_hours=earlier, held=held,
+                earlier_hours=earlier,
             )  # fmt: skip
     yield from _checks(pipeline, graph, plan, report)
 
 
 def _checks(pipeline: Pipeline, graph: Graph, plan: Plan, report: IngestReport | None) -> list[Checked]:
     asked = {check for name in RECORDS for check in plan.checks.get(name, ())}
-    if not asked - {EVERY_HOUR_WAS_BUILT}:
+    if not asked:
         return []
     with pipeline.write() as session:
         targets = pipeline.load_targets()
@@ -104,10 +101,10 @@ def _up_to_date(
                 odd = FileLedger(session).write_oddities(oddities)
                 targets = pipeline.load_targets()
                 report = ingest(
-                    session, files, asked, [name for name in RECORD_TABLES if name in names], targets,
+                    session, files, asked, targets,
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not plan.only_stale,
                     unreadable=unreadable, trusted_judgements=settings.trust, limits=pipeline.limits,
-                    grounds=Grounds.of(settings, targets, asked), read_anew=plan.read_anew,
+                    grounds=Grounds.of(settings, targets, asked), horizon=pipeline.horizon, read_anew=plan.read_anew,
                 )  # fmt: skip
                 lost = FileLedger(session).lost(HourRange(asked.start - settings.reach_hours * HOUR, asked.end))
                 numbers = {

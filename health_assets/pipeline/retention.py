@@ -16,7 +16,6 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.schema.catalog import RECORD_OF_TABLE
-from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
@@ -34,8 +33,7 @@ class Pruned:
         before: hours before it are dropped.
         hours: how many hours lost rows, or were found to have none.
         rows: rows dropped, by table.
-        late: dropped hours, and those no longer held, whose logs hold other lines than their rows were made from, with
-            how many lines.
+        late: dropped hours whose logs hold other lines than their rows were made from, with how many lines.
     """
 
     before: datetime
@@ -69,8 +67,7 @@ def cutoff(settings: Settings, days: int | None, now: datetime) -> datetime:
 def prune(warehouse: Warehouse, components: Sequence[str], before: datetime, trace_hours: int) -> Pruned:
     """Drop the rows of the record tables and of these components for every hour before `before`.
 
-    Spans stay for as many hours more as the traces of hours that are kept may reach back, and go last. An hour that is
-    held is not held any longer: what waits for it is late.
+    Spans stay for as many hours more as the traces of hours that are kept may reach back, and go last.
 
     Args:
         warehouse: the warehouse; it is opened anew for some hours at a time.
@@ -83,8 +80,7 @@ def prune(warehouse: Warehouse, components: Sequence[str], before: datetime, tra
     pruned.hours = _drop(warehouse, records, components, before, pruned.rows)
     _drop(warehouse, ["spans"], [], before - trace_hours * HOUR, pruned.rows)
     with warehouse.write() as session:
-        held = Holds(session).drop(before)
-        pruned.late = Ledger(session).late_before(MaterializedHours(session).dropped_until() or before, held)
+        pruned.late = Ledger(session).late_before(MaterializedHours(session).dropped_until() or before)
     return pruned
 
 
@@ -107,7 +103,11 @@ def _drop(
 
 def _next_hours(session: Session, tables: Sequence[str], before: datetime) -> tuple[HourRange | None, int]:
     """The earliest hours that still have rows of one of these tables, None where there are none; and how many do."""
-    first = MaterializedHours(session).first_of_any(tables, before)
+    first_of_each = [
+        MaterializedHours(session).first_of_any(tables, before),
+        Ledger(session).first_loaded([table for table in tables if table in RECORD_OF_TABLE], before),
+    ]
+    first = min(filter(None, first_of_each), default=None)
     if first is None:
         return None, 0
     hours = HourRange(first, min(first + HOURS_AT_ONCE * HOUR, before))

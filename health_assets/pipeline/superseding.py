@@ -27,14 +27,11 @@ ROW = ("hour", "source_file", "line_number", "execution_id")
 VIOLATIONS = ("violations", "violations_reported")
 
 
-def keep_winners(
-    session: Session, tables: Collection[str], hours: HourRange, competing: AbstractSet[datetime], targets: Targets
-) -> int:
+def keep_winners(session: Session, hours: HourRange, competing: AbstractSet[datetime], targets: Targets) -> int:
     """Keep the greatest row (time, file, line) of each agent and id in each hour, and set the others aside.
 
     Args:
         session: a write session.
-        tables: the record tables asked for.
         hours: the hours whose rows are looked at.
         competing: hours among them that lost or got rows. Rows that were set aside there compete again, since what they
             had lost against may be gone.
@@ -44,7 +41,7 @@ def keep_winners(
         How many lines of logs lost that had not before.
     """
     lines = 0
-    for table in sorted(set(tables) & set(ID_OF_TABLE)):
+    for table in sorted(ID_OF_TABLE):
         aside = SUPERSEDED[table]
         counts = session.counts_by_hour(aside, hours)
         lines_before = _lines(session, aside, hours) if counts else 0

@@ -4,7 +4,7 @@ What belongs here: which hours an asset makes, replacing them, reporting. What d
 (`derived`, `systems`), evaluating checks (`checking`) and the order of steps (`engine`).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -27,7 +27,6 @@ from health_assets.pipeline.grounds import Grounds, upstream
 from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.summaries import cluster_summary, summary
-from health_assets.warehouse.holds import Hold, Holds
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
@@ -83,8 +82,7 @@ def _made(
     settings, asked = pipeline.settings, plan.hours
     grounds, tables = Grounds.of(settings, targets, asked), upstream(derived.name, graph.derived)
     made_with = grounds.of_rows(grounds.account(session, tables), tables)
-    holds = Holds(session).within(asked.span.extended_back(settings.reach_hours))
-    build, restored = _hours_to_make(session, pipeline, derived, plan, holds)
+    build, restored = _hours_to_make(session, pipeline, derived, plan)
     for hours, own in statements(build, asked):
         require_sources(session, derived, own, settings)
         inputs = Inputs(session=session, hours=hours, targets=targets, settings=settings)
@@ -99,7 +97,6 @@ def _made(
         metadata=_metadata(session, derived, plan),
         numbers=numbers_by_hour(session, derived.name, plan.metadata_hours, derived.curves),
         earlier_hours=sorted(build - set(asked)),
-        held=[hold for hold in holds if hold.hour in asked],
     )
 
 
@@ -112,12 +109,12 @@ def _metadata(session: Session, derived: Derived, plan: Plan) -> Metadata:
 
 
 def _hours_to_make(
-    session: Session, pipeline: Pipeline, derived: Derived, plan: Plan, holds: Sequence[Hold]
+    session: Session, pipeline: Pipeline, derived: Derived, plan: Plan
 ) -> tuple[set[datetime], set[datetime]]:
-    """The hours, without those that are held, and which of them merely come back after retention dropped them."""
+    """The hours, and which of them merely come back after retention dropped them."""
     build, restored = set(plan.hours), set[datetime]()
     if derived.is_component:
         build, restored = hours_to_build(session, derived, plan.hours, pipeline.settings, only_stale=plan.only_stale)
     if derived.is_of_observations:
         build |= older_hours(session, derived, EVER).keys()
-    return build - {hold.hour for hold in holds}, restored
+    return build, restored

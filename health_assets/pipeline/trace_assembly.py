@@ -93,11 +93,13 @@ class AwaySpans:
     Args:
         session: a session.
         trace_hours: how many hours apart spans of a trace may be and still see each other.
+        horizon: records before it are not loaded; spans are, as far as those of later hours see them.
     """
 
-    def __init__(self, session: Session, trace_hours: int) -> None:
+    def __init__(self, session: Session, trace_hours: int, horizon: datetime | None = None) -> None:
         self._trace_hours = trace_hours
-        self._end = MaterializedHours(session).dropped_until("spans") or EVER.start
+        ends = [MaterializedHours(session).dropped_until("spans"), horizon and horizon - trace_hours * HOUR]
+        self._end = max(filter(None, ends), default=EVER.start)
         self._back = MaterializedHours(session).of("spans", HourRange(EVER.start, self._end))
 
     def __contains__(self, hour: datetime) -> bool:

@@ -26,7 +26,6 @@ from health_assets.warehouse.account_digests import (
     AccountDigests,
 )
 from health_assets.warehouse.file_ledger import FileLedger
-from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.loaded_state import LoadedState
 from health_assets.warehouse.log_hours import LogHours
@@ -64,9 +63,7 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
     found = recognize(known, files, unreadable, unpacking=limits.unpacking, trusted=settings.trust)
     if not is_settled(known, found):
         yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"
-    asked = Asked(
-        session, hours.span, RECORD_TABLES, names_of(found.files), settings.reach_hours, settings.lookback_hours
-    )
+    asked = Asked(session, hours.span, names_of(found.files), settings.reach_hours, settings.lookback_hours)
     yield from _lacks(session, asked, hours, settings)
     yield from _tells(session, settings, hours)
 
@@ -82,15 +79,12 @@ def _lacks(session: Session, asked: Asked, hours: HourGroups, settings: Settings
         yield "lines wait to be loaded"
     if any(asked.restored.values()):
         yield "hours come back that retention dropped"
-    around = asked.reach.extended_forward(1)
-    if Holds(session).within(around) or Holds(session).overdue(around):
-        yield "an hour is held, or was held for too long"
     reach = hours.extended_back(settings.reach_hours - 1)
     first_event_hour = LogHours(session).first_event_hour()
-    if MaterializedHours(session).missing(asked.tables, reach, asked.hours, first_event_hour):
+    if MaterializedHours(session).missing(RECORD_TABLES, reach, asked.hours, first_event_hour):
         yield "records of an hour were never loaded"
     seen_by_traces = asked.span.extended_back(asked.trace_hours).extended_forward(asked.trace_hours)
-    for table in asked.tables:
+    for table in RECORD_TABLES:
         looked_at = seen_by_traces if table == "spans" else asked.span.extended_forward(1)
         if LoadedState(session).has_other_rows(table, looked_at):
             yield f"{table} has other rows than were loaded"

@@ -81,18 +81,6 @@ class MaterializedHour(Hourly, table=True):
     )
 
 
-class HeldHour(Hourly, table=True):
-    """Hours that cannot be built now. They keep their rows, and are built when the cause is gone or held for long."""
-
-    __tablename__ = "held_hours"
-
-    source_file: str = text("Raw log with lines of the hour that cannot be had, relative to the raw root.", key=True)
-    reason: str = text("Why it cannot.")
-    lines: int = count("Lines of it that the hour needs.")
-    held_at: datetime = at("When a run first found it so.")
-    held_until: datetime = at("When the hour stops waiting for the log, and is built without these lines.")
-
-
 class WarehouseVersion(SQLModel, table=True):
     """The version of the tables, so that an older program refuses a newer warehouse."""
 
@@ -101,4 +89,4 @@ class WarehouseVersion(SQLModel, table=True):
     version: int = count("Version of the tables.", key=True)
 
 
-TABLES = (RawFile, RawFileNote, RawRoot, MaterializedHour, HeldHour, WarehouseVersion)
+TABLES = (RawFile, RawFileNote, RawRoot, MaterializedHour, WarehouseVersion)

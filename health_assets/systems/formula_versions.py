@@ -40,16 +40,13 @@ class OlderResults:
     due: frozenset[datetime]
     kept: frozenset[datetime]
 
-    def newest(self, held: Collection[datetime], reach_hours: int, asked: Collection[datetime] = ()) -> list[HourRange]:
+    def newest(self, asked: Collection[datetime] = ()) -> list[HourRange]:
         """The hours to bring up to date next, newest first, no more than one go may take.
 
         Args:
-            held: hours that cannot be built now; what looks back on them waits, or old and new would be mixed.
-            reach_hours: how far results look back.
             asked: hours that are brought up to date in any case.
         """
-        waiting = {hour for own in held for hour in HourRange.of(own).extended_forward(reach_hours - 1)}
-        hours = sorted(self.due - waiting - set(asked))[-HOURS_AT_ONCE:]
+        hours = sorted(self.due - set(asked))[-HOURS_AT_ONCE:]
         return contiguous(hours)[::-1][:RUNS_AT_ONCE]
 
     def __str__(self) -> str:

@@ -72,23 +72,42 @@ class Ledger:
         )
         return [Part(*row) for row in rows]
 
+    def not_materialized(self) -> list[Part]:
+        """Parts of hours whose records are loaded, and that no run was asked for yet."""
+        rows = self._session.query(
+            "SELECT source_file, record_type, hour FROM raw_logs "
+            "WHERE is_loaded AND record_type <> 'span' AND lines > coalesce(lost, 0) "
+            "AND hour NOT IN (SELECT hour FROM materialized_hours WHERE asset = 'raw_logs')"
+        )
+        return [Part(*row) for row in rows]
+
     def emptied(self) -> set[str]:
         """Names of logs with parts that no file has any more, whose rows are still to be deleted."""
         rows = self._session.query("SELECT DISTINCT source_file FROM raw_logs WHERE lines = 0 AND NOT is_loaded")
         return {name for (name,) in rows} - {TRACES}
 
+    def first_loaded(self, tables: Sequence[str], before: datetime) -> datetime | None:
+        """The earliest hour before a time with records that these tables have; None where there is none."""
+        [(first,)] = self._session.query(
+            "SELECT min(hour) FROM raw_logs "
+            "WHERE is_loaded AND lines > coalesce(lost, 0) AND record_type IN (SELECT unnest(?)) AND hour < ?",
+            [[RECORD_OF_TABLE[table] for table in tables], before],
+        )
+        return first
+
     def drop(self, tables: Sequence[str], hours: HourRange) -> None:
-        """Note that the rows of what is loaded were dropped on purpose."""
+        """Note that rows were dropped on purpose, or of hours that no run made, that they are not loaded."""
         for shadow in (SUPERSEDED[table] for table in tables if table in SUPERSEDED):
             self._session.delete_hours(shadow, hours)
         self._session.query(
-            "UPDATE raw_logs SET is_loaded = false, is_dropped = true "
+            "UPDATE raw_logs SET is_loaded = false, "
+            "is_dropped = hour IN (SELECT hour FROM materialized_hours WHERE asset IN (SELECT unnest(?))) "
             "WHERE is_loaded AND record_type IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
-            [[RECORD_OF_TABLE[table] for table in tables], hours.start, hours.end],
+            [[*tables], [RECORD_OF_TABLE[table] for table in tables], hours.start, hours.end],
         )
 
-    def late_before(self, end: datetime, others: Collection[datetime] = ()) -> list[tuple[datetime, int]]:
-        """Hours from the first dropped one to `end`, and others, with lines that no table ever had; and how many.
+    def late_before(self, end: datetime) -> list[tuple[datetime, int]]:
+        """Hours from the first dropped one to `end` with lines that no table ever had; and how many.
 
         Lines that are no longer there count as none; their hour is told all the same.
         """
@@ -96,12 +115,11 @@ class Ledger:
         return self._session.query(
             """
             SELECT hour, cast(sum(lines) AS BIGINT) FROM raw_logs
-            WHERE NOT is_loaded AND NOT coalesce(is_dropped, false) AND (
-                hour IN (SELECT unnest(CAST($others AS TIMESTAMPTZ[]))) OR hour < $end AND hour >= $start
-            )
+            WHERE NOT is_loaded AND NOT coalesce(is_dropped, false) AND hour < $end AND hour >= $start
+                AND hour IN (SELECT hour FROM materialized_hours)
             GROUP BY hour ORDER BY hour
             """,
-            {"start": first or end, "end": end, "others": sorted(others)},
+            {"start": first or end, "end": end},
         )
 
     def lines_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:

@@ -340,10 +340,10 @@ class MaterializedHours:
             hours: the hours.
             is_remembered: whether to take a fingerprint, by which the same rows are known again if they come back.
         """
-        if not self.of(asset, hours):
+        count = self._session.count_hours(asset, hours)
+        if not count and not self.of(asset, hours):
             return 0
         digests = self._fingerprints(asset, hours) if is_remembered else {}
-        count = self._session.count_hours(asset, hours)
         self._session.delete_hours(asset, hours)
         update = (
             f"UPDATE materialized_hours SET dropped_digest = ?, rows = 0, {_NOT_KNOWN} "

@@ -259,21 +259,18 @@ def test_a_filling_that_finds_nothing_new_leaves_the_account_and_all_files(proje
     assert files() == before
 
 
-def test_a_filling_that_finds_a_newly_held_hour_copies_nothing_else(project: Project, folder: Path) -> None:
+def test_a_filling_that_finds_a_new_note_on_a_log_copies_nothing_else(project: Project, folder: Path) -> None:
     account = read_account(folder)
     assert account is not None
     before = account.paths()
-    project.change(
-        "INSERT INTO held_hours BY NAME SELECT ? AS hour, 'a.jsonl' AS source_file, 'gone' AS reason, 1 AS lines, "
-        "? AS held_at, ? AS held_until", [HOURS.start, NOW, NOW],
-    )  # fmt: skip
+    project.change("INSERT INTO raw_file_notes BY NAME SELECT 'a.jsonl' AS source_file, 'spare' AS note, 1 AS records")
     try:
         fill(project.settings, folder, project.warehouse, NOW)
     finally:
-        project.change("DELETE FROM held_hours")
+        project.change("DELETE FROM raw_file_notes WHERE note = 'spare'")
     after = read_account(folder)
     assert after is not None
-    assert {path.split(".")[0] for path in after.paths() ^ before} == {"whole/held"}
+    assert {path.split(".")[0] for path in after.paths() ^ before} == {"whole/file_notes"}
 
 
 def test_a_database_that_has_nothing_new_gives_no_new_version(tmp_path: Path) -> None:

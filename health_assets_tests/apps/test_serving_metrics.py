@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +94,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             incident("d", subject_kind="model", subject_id="some-model"),
             incident("e", subject_kind="expectation", subject_id="executions.x", severity="info"),
         ],
-        held_hours=[
-            {"source_file": "a", "held_until": datetime.now(UTC) + timedelta(days=1)},
-            {"source_file": "b", "held_until": datetime.now(UTC) + timedelta(days=1)},
-        ],
     )
     fill(path, HOUR - timedelta(hours=24), rejected_records=[rejected(9, "too old for the window")])
     targets = write_targets(folder / "targets.yaml", {"agents": {"mine": {"personal": True}}})
@@ -152,7 +148,6 @@ def test_values_are_those_of_the_api(fleet: Fleet) -> None:
 def test_hours_lines_and_incidents_are_those_of_the_tables(fleet: Fleet) -> None:
     found = page(fleet, "operate")
     assert one(found, "health_assets_missing_hours") == 3
-    assert one(found, "health_assets_held_hours") == 1
     assert labelled(found, "health_assets_rejected_lines") == REASONS
     assert labelled(found, "health_assets_open_incidents") == {"info": 1, "warning": 3, "critical": 1}
     with Warehouse(str(fleet.warehouse)).read() as session:

@@ -62,27 +62,6 @@ def test_a_variable_is_set_for_the_length_of_a_block() -> None:
     assert os.environ.get("DAGSTER_HOME") == before
 
 
-@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
-def test_a_partition_that_is_planned_once_more_counts_as_failed_when_the_run_fails(tmp_path: Path) -> None:
-    partitions = dg.StaticPartitionsDefinition(["left", "built"])
-
-    @dg.asset(partitions_def=partitions, backfill_policy=dg.BackfillPolicy.single_run())
-    def made(context: dg.AssetExecutionContext) -> None:
-        for partition in context.partition_keys:
-            context.log_event(dg.AssetMaterialization("made", partition=partition))
-        internals.plan_once_more(context.op_execution_context, dg.AssetKey("made"), "left")
-        raise dg.Failure("some are left", allow_retries=False)
-
-    tags = {internals.ASSET_PARTITION_RANGE_START_TAG: "left", internals.ASSET_PARTITION_RANGE_END_TAG: "built"}
-    with internals.instance_in(str(tmp_path)) as instance:
-        result = dg.Definitions([made], jobs=[dg.define_asset_job("job", [made])]).resolve_job_def("job")
-        run = result.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
-        assert not run.success
-        status = instance.get_status_by_partition(dg.AssetKey("made"), ["left", "built"], partitions)
-    assert status is not None
-    assert {key: value.value for key, value in status.items() if value} == {"left": "FAILED", "built": "MATERIALIZED"}
-
-
 def test_a_failed_step_tells_its_error_cause_by_cause(tmp_path: Path) -> None:
     @dg.op
     def fails() -> None:

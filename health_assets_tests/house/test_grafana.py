@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
                 ("c.jsonl", "unknown type", 3),
             )
         ],
-        held_hours=[{"source_file": "gone.jsonl", "held_until": datetime.now(UTC) + timedelta(days=1)}],
     )
     made.change("DELETE FROM system_health WHERE hour = ?", [LEFT_OUT])
     return made
@@ -83,7 +82,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def tables(project: Project) -> Tables:
     names = (
         "system_health", "agent_health", "alerts", "usage_components", "model_health", "error_budget", "agent_usage",
-        "health_components", "agent_health_state", "tool_health", "executions", "held_hours", "rejected_records",
+        "health_components", "agent_health_state", "tool_health", "executions", "rejected_records",
         "raw_logs", "expectation_results", "materialized_hours", "agent_now",
     )  # fmt: skip
     found = project.tables(None, names)
@@ -222,7 +221,6 @@ EXPECTED: dict[tuple[str, str], Callable[[Tables], Values]] = {
         "ended_at", "execution_id", "runtime_s", "error",
     ),
     ("data-quality", "Hours without results"): lambda _: [(1,)],
-    ("data-quality", "Held hours"): lambda t: [(len({row["hour"] for row in t["held_hours"]}),)],
     ("data-quality", "Rejected lines"): lambda t: sums(t["rejected_records"], (), "lines"),
     ("data-quality", "Lines by hour"): lambda t: sums(t["raw_logs"], ("hour", "record_type"), "lines"),
     ("data-quality", "Failed checks by hour"): lambda _: [(NEWEST, 1, 1)],

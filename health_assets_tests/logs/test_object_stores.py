@@ -32,7 +32,6 @@ from health_assets.warehouse.ledger import Ledger
 from health_assets_tests.support import foreign_logs_made as made
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
-    RECORD_TABLES,
     Project,
     assert_same_tables,
     forked_command,
@@ -258,7 +257,7 @@ def test_an_object_that_vanishes_before_it_is_read_is_told(remote: Project, s3: 
         pytest.raises(HealthAssetsError, match=r"^cannot read the raw log s3://fleet/logs/a\.jsonl: [^\n]+$"),
         remote.warehouse.write() as session,
     ):
-        ingest(session, files, HOURS, list(RECORD_TABLES), load_targets(None), remote.lookback_hours)
+        ingest(session, files, HOURS, load_targets(None), remote.lookback_hours)
     assert remote.ingest(HOURS).files_seen == 0  # nothing was left behind that stands in the way
 
 

@@ -457,14 +457,6 @@ def test_a_log_of_spans_that_is_gone_keeps_its_rows_until_they_are_damaged(proje
     assert project.query("SELECT sum(lost) FROM raw_logs") == [(2,)]
 
 
-def test_spans_come_along_when_only_executions_are_asked_for(project: Project) -> None:
-    project.write_log("a.jsonl", [otlp_line(agent(1, 1, AT), chat(1, 2, AT, 1))])
-    project.ingest(FIRST, ["executions"])
-    assert (len(project.rows("executions")), len(project.rows("spans")), project.rows("model_calls")) == (1, 2, [])
-    project.ingest(FIRST)
-    assert len(project.rows("model_calls")) == 1
-
-
 # -- the late-log sensor --------------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from health_assets.pipeline.events import (
     StepStarted,
 )
 from health_assets.pipeline.grounds import RECORDS
-from health_assets.pipeline.plan import HELD_HOURS, INGEST, Graph, Plan
+from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.systems.graph import declared_graph
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, hours_from
@@ -84,7 +84,7 @@ def test_a_plan_has_the_planned_steps_its_assets_and_checks_alone() -> None:
     assert planned_steps(GRAPH, Plan(hours=HOURS, assets=["tool_health"])) == ["tool_health"]
     checks = {"agent_health": ["scores_are_between_0_and_100"], "tool_health": []}
     assert planned_steps(GRAPH, Plan(hours=HOURS, assets=[], checks=checks)) == ["agent_health_model"]
-    assert planned_steps(GRAPH, plan(*FLEET)) == [INGEST, "agent_health_model", HELD_HOURS]
+    assert planned_steps(GRAPH, plan(*FLEET)) == [INGEST, "agent_health_model"]
 
 
 # -- runs --
@@ -93,9 +93,7 @@ def test_a_plan_has_the_planned_steps_its_assets_and_checks_alone() -> None:
 def test_a_run_tells_of_each_step_its_assets_and_their_checks(logged: Project) -> None:
     events = [*run(logged.pipeline, GRAPH, plan(*FLEET))]
     steps = [event for event in events if isinstance(event, StepStarted | StepFinished)]
-    assert steps == [
-        made(step) for step in (INGEST, "agent_health_model", HELD_HOURS) for made in (StepStarted, StepFinished)
-    ]
+    assert steps == [made(step) for step in (INGEST, "agent_health_model") for made in (StepStarted, StepFinished)]
     assert materialized(events)[-3:] == [*FLEET] and {*materialized(events)} == {*RECORDS, *FLEET}
     checked = [(event.asset, event.check) for event in events if isinstance(event, Checked)]
     assert sorted(checked) == sorted((name, check) for name in (*RECORDS, *FLEET) for check in GRAPH.check_names(name))
@@ -120,7 +118,6 @@ def test_a_check_that_fails_stops_every_step_that_follows(logged: Project) -> No
     events = [*run(logged.pipeline, GRAPH, plan(*FLEET, "error_budget"))]
     assert {*materialized(events)} == {*RECORDS}
     assert [event.step for event in events if isinstance(event, StepSkipped)] == ["agent_health_model", "error_budget"]
-    assert HELD_HOURS in [event.step for event in events if isinstance(event, StepFinished)]
 
 
 def test_the_events_of_a_run_with_an_error_say_which_steps_failed_and_which_were_left_out(
@@ -142,7 +139,7 @@ def test_the_events_of_a_run_with_an_error_say_which_steps_failed_and_which_were
     assert [event.step for event in told if isinstance(event, StepFailed)] == ["agent_health_model"]
     assert [event.step for event in told if isinstance(event, StepSkipped)] == ["error_budget"]
     assert {*materialized(told)} == {*RECORDS, "now_components", "tool_components"}
-    assert told[-1] == StepFinished(HELD_HOURS)
+    assert told[-1] == StepSkipped("error_budget")
 
 
 def test_logs_that_cannot_be_read_leave_out_every_other_step(logged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,9 +151,7 @@ def test_logs_that_cannot_be_read_leave_out_every_other_step(logged: Project, mo
     with pytest.raises(HealthAssetsError, match="no raw root"):
         for event in run(logged.pipeline, GRAPH, plan(*FLEET)):
             told.append(event)  # noqa: PERF402
-    assert told == [
-        StepStarted(INGEST), StepFailed(INGEST), StepSkipped("agent_health_model"), StepSkipped(HELD_HOURS),
-    ]  # fmt: skip
+    assert told == [StepStarted(INGEST), StepFailed(INGEST), StepSkipped("agent_health_model")]
 
 
 def test_checks_alone_are_evaluated_also_where_one_before_them_fails(logged: Project) -> None:

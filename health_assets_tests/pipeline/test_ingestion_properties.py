@@ -481,13 +481,13 @@ def test_a_file_that_was_only_touched_changes_nothing(project: Project) -> None:
     assert project.query("SELECT * FROM materialized_hours WHERE asset = 'executions' ORDER BY ALL") == stamps
 
 
-def test_other_hours_of_a_file_wait_until_they_are_asked_for(project: Project) -> None:
+def test_a_file_is_loaded_whole_whatever_hour_is_asked_for(project: Project) -> None:
     three_files(project)
-    project.ingest(HourRange.of(START))
-    assert project.query("SELECT DISTINCT hour FROM executions") == [(START,)]
-    report = project.ingest(HourRange.of(START + 3 * HOUR))  # the hours between are those of its window
-    assert report.files_read == ["a.jsonl", "b.jsonl", "c.jsonl"]
+    assert project.ingest(HourRange.of(START)).files_read == ["a.jsonl", "b.jsonl", "c.jsonl"]
     assert project.query("SELECT count(*) FROM executions") == [(12,)]
+    assert project.built_hours("executions") == {START}, "the others wait for a run"
+    assert project.ingest(HourRange.of(START + 3 * HOUR)).files_read == []
+    assert project.built_hours("executions") == set(hours_from(START, 4)), "those between are of its window"
     assert project.ingest(hours_from(START, 4)).files_read == []
 
 
@@ -737,7 +737,7 @@ def test_a_log_that_is_gone_keeps_its_rows_and_stops_nothing(project: Project) -
     before = project.tables(hours_from(START, 2))
     project.materialize(hours_from(START, 4), only=FLEET)
     assert_same_tables(project.tables(hours_from(START, 2)), before)
-    assert len(project.rows("executions")) == 10
+    assert len(project.rows("executions")) == 12, "the lines of hours that nobody had asked for were loaded, too"
 
 
 # -- targets and the past ------------------------------------------------------------------------------------------------

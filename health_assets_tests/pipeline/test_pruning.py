@@ -275,7 +275,8 @@ def test_a_late_span_of_a_trace_that_reaches_over_the_cutoff_is_counted_in_the_h
     earliest = CUT - LOOKBACK_HOURS * HOUR
     steady.write_log("late.jsonl", [otlp_line(tool(trace_of(CUT), 9, earliest, 1))])
     steady.materialize(NEXT_HOUR, only=STEPS[:1])
-    assert late_logs_tick(steady, STEPS) == [hours_from(CUT, REACH_HOURS)]
+    # `trace_risks` of the two hours after it look back on it, and scores on those
+    assert late_logs_tick(steady, STEPS) == [hours_from(CUT, LOOKBACK_HOURS - 1 + REACH_HOURS)]
     assert late_logs_tick(steady, STEPS) == []
     assert pruned_at(steady, CUT).late == []
     assert first_hours(steady) == (CUT, earliest)
@@ -297,6 +298,44 @@ def test_a_late_span_that_is_kept_for_the_traces_of_kept_hours_is_told_where_it_
     assert late_logs_tick(steady, STEPS) == []
     assert pruned_at(steady, root).late == []
     assert [row["action_count"] for row in steady.rows("executions", HourRange.of(root)) if row["span_id"]] == [3]
+
+
+# -- hours that no run was asked for -----------------------------------------------------------------------------------
+
+
+def test_rows_of_hours_that_no_run_was_asked_for_go_with_the_others_and_come_back(tmp_path: Path) -> None:
+    project = small_project(tmp_path)
+    for hour in HOURS:
+        project.write_log(f"{hour:%H}.jsonl", steady_lines(hour))
+    project.ingest(NEXT_HOUR)
+    assert {row["hour"] for row in project.rows("executions")} == {*HOURS}
+    assert pruned_at(project, CUT).late == []
+    assert {row["hour"] for row in project.rows("executions")} == {*KEPT}
+    asked = HourRange.of(CUT - 4 * HOUR)
+    project.ingest(asked)
+    assert_same_tables(
+        project.tables(asked, RECORD_TABLES), project.clean_rebuild(HOURS, only=["ingest"]).tables(asked, RECORD_TABLES)
+    )
+    assert_lines_are_conserved(project)
+
+
+def test_records_before_the_horizon_are_counted_and_loaded_when_their_hours_are_asked_for(tmp_path: Path) -> None:
+    project = small_project(tmp_path)
+    for hour in HOURS:
+        project.write_log(f"{hour:%H}.jsonl", steady_lines(hour))
+    project.ingest(NEXT_HOUR, horizon=CUT)
+    assert {row["hour"] for row in project.rows("executions")} == {*KEPT}
+    assert {row["hour"] for row in project.rows("spans")} == {*HourRange(CUT - LOOKBACK_HOURS * HOUR, HOURS.end)}
+    counted = project.query("SELECT DISTINCT hour FROM raw_logs WHERE record_type = 'execution'")
+    assert {hour for (hour,) in counted} == {*HOURS}
+    asked = HourRange.of(CUT - 8 * HOUR)
+    project.ingest(asked, horizon=CUT)
+    assert_same_tables(
+        project.tables(asked, RECORD_TABLES), project.clean_rebuild(HOURS, only=["ingest"]).tables(asked, RECORD_TABLES)
+    )
+    project.ingest(NEXT_HOUR, horizon=CUT)
+    assert project.rows("executions", asked), "what was loaded stays"
+    assert_lines_are_conserved(project)
 
 
 # -- what cannot be made again is left as it is ------------------------------------------------------------------------

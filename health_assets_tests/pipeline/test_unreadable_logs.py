@@ -19,8 +19,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 from health_assets.cli.outcomes import Outcome
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.stores import is_among
+from health_assets.pipeline.retention import prune
 from health_assets.warehouse.account_digests import EVERY_LOG_WAS_READ
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.dagster_world import NOON, World
@@ -359,3 +361,39 @@ def test_a_run_counts_the_folders_that_cannot_be_listed(project: Project, monkey
     monkeypatch.setattr("health_assets.pipeline.record_step.list_files", listed)
     read = project.materialize(hours_from(START, 1), only=["ingest"])["raw_logs"]
     assert (read["files_unreadable"], read["folders_unreadable"]) == (1, 1)
+
+
+# -- with retention --
+
+PRUNED_STEPS = ["ingest", "health_components", "agent_health"]
+
+
+def pruned_logs(folder: Path) -> Project:
+    """Two logs of ten hours, of which all but the last two were dropped."""
+    project = Project(folder / "project", None, window_hours=2, lookback_hours=3)
+    for agent in ("a", "b"):
+        made = [execution(f"{agent}{number}", agent, START + number * HOUR) for number in range(10)]
+        project.write_log(f"{agent}.jsonl", map(line, made))
+    project.materialize(hours_from(START, 10), only=PRUNED_STEPS)
+    prune(project.warehouse, COMPONENTS, START + 8 * HOUR, project.lookback_hours)
+    return project
+
+
+def test_a_dropped_hour_whose_log_cannot_be_read_is_refused_and_its_scores_stay(tmp_path: Path) -> None:
+    project = pruned_logs(tmp_path)
+    before = project.tables()
+    built = {name: project.built_hours(name) for name in ("executions", "health_components", "agent_health")}
+    away = hidden(project, "b.jsonl")
+    why = (
+        r"^cannot read the raw log .*b\.jsonl: .*, and the hour 2026-06-07T0\d cannot be built without the 1 line of b"
+    )
+    with pytest.raises(HealthAssetsError, match=why):
+        project.materialize(hours_from(START + 6 * HOUR, 2), only=PRUNED_STEPS)
+    assert_same_tables(project.tables(), before)
+    assert {name: project.built_hours(name) for name in built} == built
+    back(project, "b.jsonl", away)
+    hours = hours_from(START + 6 * HOUR, 2)
+    project.materialize(hours, only=PRUNED_STEPS)
+    assert_same_tables(
+        project.tables(hours), project.clean_rebuild(hours_from(START, 10), only=PRUNED_STEPS).tables(hours)
+    )

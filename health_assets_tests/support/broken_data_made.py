@@ -1,7 +1,7 @@
 """A small fleet whose data lacks something of every kind, with its history: for tests of the page of the data.
 
-Fourteen hours from `START`: six are whole but one, two are missing, of the next four one is empty and one held; then one is
-late and one has just ended.
+Fourteen hours from `START`: six are whole but one, two are missing, of the next four one is empty; then one is late and one
+has just ended.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from health_assets_tests.support.pages_made import World, world_of
 from health_assets_tests.support.projects import Project
 
 HOURS = HourRange(START, START + 14 * HOUR)
-PARTIAL, EMPTY, HELD, LATE, AWAITED = (START + number * HOUR for number in (3, 9, 10, 12, 13))
+PARTIAL, EMPTY, LATE, AWAITED = (START + number * HOUR for number in (3, 9, 12, 13))
 MISSING = [START + 6 * HOUR, START + 7 * HOUR]
 NOW = START + 14 * HOUR + timedelta(minutes=10)
 HOSTILE_FILE = "<b>bold</b>\u202e\x1b[31m.jsonl"
@@ -47,15 +47,15 @@ def broken_world(folder: Path) -> World:
     for agent in ("mine", "red", "blue"):
         made = [execution(f"{agent}-{hour:%H}", agent, hour + timedelta(minutes=9)) for hour in HOURS if hour != EMPTY]
         project.write_log(f"{agent}.jsonl", map(line, made[:12]))
-    project.write_log("waits.jsonl", [line(execution("w", "blue", HELD))])
+    project.write_log("shut.jsonl", [line(execution("s", "blue", START + 10 * HOUR))])
     project.write_log(HOSTILE_FILE, [line(execution("good", "blue", START + HOUR)), *REJECTED])
     project.write_log("copy.jsonl", [line(execution("same", "blue", START))])
     project.write_log("z/copy.jsonl", [line(execution("same", "blue", START))])
     gone = project.write_log("gone.jsonl", [line(execution("g", "blue", START))])
     project.materialize(HourRange(START, START + 6 * HOUR), only=STEPS)
     gone.unlink()
-    (project.raw / "waits.jsonl").unlink()
-    for name in ("waits.jsonl", "never.jsonl"):
+    (project.raw / "shut.jsonl").unlink()
+    for name in ("shut.jsonl", "never.jsonl"):
         (project.raw / name).symlink_to("nowhere")
     project.materialize(HourRange(START + 8 * HOUR, START + 12 * HOUR), only=STEPS)
     project.change("DELETE FROM materialized_hours WHERE asset = 'tool_health' AND hour = ?", [PARTIAL])
@@ -77,7 +77,7 @@ def _write_checks(project: Project, hours: Iterable[datetime]) -> None:
             "severity": severity,
         }
         for (asset, expectation, severity), unexpected in CHECKS.items()
-        for hour in sorted({*hours, HELD})
+        for hour in sorted(hours)
     ]
     schema = pa.schema(
         [

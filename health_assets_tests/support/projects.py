@@ -205,9 +205,9 @@ class Project:
     def ingest(
         self,
         hours: HourRange,
-        tables: Sequence[str] = RECORD_TABLES,
         *,
         limits: Limits | None = None,
+        horizon: datetime | None = None,
         read_anew: bool = False,
     ) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""
@@ -216,7 +216,7 @@ class Project:
             targets = load_targets(self.settings.targets)
             limits = limits or self.pipeline.limits
             return ingest(
-                session, files, hours, list(tables), targets, self.lookback_hours, limits=limits, read_anew=read_anew
+                session, files, hours, targets, self.lookback_hours, limits=limits, horizon=horizon, read_anew=read_anew
             )
 
     # -- what came of it --

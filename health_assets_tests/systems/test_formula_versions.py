@@ -5,7 +5,7 @@ import re
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -32,7 +32,6 @@ from health_assets.systems.staleness import stale_hours
 from health_assets.systems.survey.probing import Probe
 from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 from health_assets.systems.survey.surveying import keep_probes, summarise
-from health_assets.warehouse.holds import Hold, Holds
 from health_assets_tests.pipeline.test_ingestion_properties import late_logs_tick
 from health_assets_tests.support.logs_made import START, random_lines
 from health_assets_tests.support.projects import (
@@ -326,33 +325,6 @@ def test_results_made_while_components_are_left_out_say_so_and_stay_stale(
     assert (found.versions, found.due) == (("1.0", MIXED), frozenset(HOURS))
     late_logs_tick(project, STEPS)
     assert_same_tables(project.tables(), rebuilt("duckdb", "agent_usage"))
-
-
-def test_results_that_look_back_on_a_held_hour_say_so_and_others_wait_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = made(tmp_path)
-    raise_version(monkeypatch, "agent_usage", of_usage())
-    held = HOURS.end - 3 * HOUR
-    with project.warehouse.write() as session:
-        now = session.now()
-        hold = Hold(
-            hour=held,
-            source_file="gone.jsonl",
-            reason="it cannot be read",
-            lines=1,
-            held_at=now,
-            held_until=now + timedelta(hours=2),
-        )
-        Holds(session).replace(HOURS, [hold])
-    newest = HourRange.of(HOURS.end - HOUR)
-    project.materialize(newest, only=["usage_components", "agent_usage"])
-    noted = noted_versions(project)
-    assert (noted["usage_components"][held], noted["usage_components"][newest.start]) == ("1.0", "2.0")
-    assert noted["agent_usage"][newest.start] == MIXED
-    [found] = older(project)
-    assert found.newest({held}, REACH_HOURS) == [HourRange(HOURS.start, held)]
-    assert found.newest((), REACH_HOURS) == [HOURS]
 
 
 # -- retention -------------------------------------------------------------------------------------------------------------

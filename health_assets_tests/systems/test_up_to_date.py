@@ -387,7 +387,7 @@ def test_other_targets_make_a_run_and_the_ones_of_before_another_one(done_by_day
 
 OTHER_SETTINGS = {
     "window_hours": 2, "lookback_hours": 7, "trusted_judgements": ("a*",), "clock_skew_s": 1.0, "max_rejected_lines": 9,
-    "max_unpacked_gib": 1, "max_packing_ratio": 9, "max_lines": 99, "hold_hours": 3.0, "model_window_calls": 9, "model_degraded_threshold": 0.1,
+    "max_unpacked_gib": 1, "max_packing_ratio": 9, "max_lines": 99, "model_window_calls": 9, "model_degraded_threshold": 0.1,
     "weight_coherence": 0.5, "evaluation_window_hours": 4, "keep_days": 300, "short_window_hours": (2,),
 }  # fmt: skip
 
@@ -473,8 +473,6 @@ BY_HAND = [
     f"INSERT INTO executions SELECT * REPLACE ('e0' AS execution_id) FROM executions WHERE {LOOKED_BACK_ON} LIMIT 1",
     f"INSERT INTO executions SELECT * REPLACE ('no.jsonl' AS source_file) FROM executions WHERE {LONG_BEFORE} LIMIT 1",
     "ALTER TABLE agent_health ALTER n TYPE DOUBLE",
-    "INSERT INTO held_hours SELECT hour, 'a.jsonl', 'why', 1, hour, hour FROM executions "
-    f"WHERE {LOOKED_BACK_ON} LIMIT 1",
 ]  # fmt: skip
 
 
@@ -643,7 +641,7 @@ def test_of_two_commands_at_the_same_time_none_blesses_what_the_other_made(tmp_p
 
 # -- what digests rest on ----------------------------------------------------------------------------------------------
 
-OF_THE_LEDGER = {"raw_logs", "raw_files", "materialized_hours", "held_hours", *SUPERSEDED.values()}
+OF_THE_LEDGER = {"raw_logs", "raw_files", "materialized_hours", *SUPERSEDED.values()}
 _NAMES = re.compile(rf"\b(?:FROM|JOIN)\s+\"?({'|'.join(sorted(ALL_TABLES, key=len, reverse=True))})\b", re.IGNORECASE)
 
 

@@ -6,12 +6,9 @@ from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.projects import Project
 
-UNREADABLE_LOGS = {"held_hours"}
-"""What it names cannot be read, so nobody recognizes it under another name."""
-
 
 def test_every_table_that_keeps_the_name_of_a_log_has_the_new_one_once_the_log_is_renamed(project: Project) -> None:
-    tables = [name for name in ALL_TABLES if "source_file" in columns_of(name) and name not in UNREADABLE_LOGS]
+    tables = [name for name in ALL_TABLES if "source_file" in columns_of(name)]
     assert {"raw_files", "executions", "rejected_records", "model_components"} <= set(tables)
     with project.warehouse.write() as session:
         for statement in drop_constraints(*tables):

@@ -22,7 +22,6 @@ from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.warehouse.file_ledger import FileLedger
-from health_assets.warehouse.holds import Holds, causes
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.session import Session
 
@@ -74,7 +73,7 @@ def print_alerts(
 
 
 def print_troubles(console: Console, session: Session, settings: Settings, now: datetime) -> bool:
-    """Say that the newest hour is late, what is held, cannot be read or is lost, also where no rule is configured.
+    """Say that the newest hour is late, what cannot be read or is lost, also where no rule is configured.
 
     Returns:
         Whether somebody has to do something: lost lines alone come back by nothing that anybody could do.
@@ -83,12 +82,11 @@ def print_troubles(console: Console, session: Session, settings: Settings, now: 
     late = HourLate().opening(replace(seen, is_catching_up=False)) if seen else None  # who asks is told in any case
     if late is not None:
         console.print(Text(printable(late.reason, MOST_TOLD), style="bold red"), soft_wrap=True)
-    held, unreadable = causes(Holds(session).within()), Ledger(session).unreadable()
-    _print_each(console, "held", held, "red")
+    unreadable = Ledger(session).unreadable()
     _print_each(console, "not read", list(unreadable.values()), "yellow")
     reached = HourRange(floor_hour(now) - settings.reach_hours * HOUR, EVER.end)
     _print_each(console, "lost", [str(log) for log in FileLedger(session).lost(reached)], "yellow")
-    return bool(late or held or unreadable)
+    return bool(late or unreadable)
 
 
 def _print_each(console: Console, what: str, sentences: Sequence[str], style: str) -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
-from health_assets.warehouse.holds import Holds
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.rejected_rows import Rejections
 from health_assets.warehouse.session import Session
@@ -50,9 +49,9 @@ def pipeline_facts(session: Session, settings: Settings, ownership: Ownership, n
     """Facts about hours, rejected lines and incidents, as JSON can write them.
 
     Returns:
-        `newest_hour` and `missing_hours` of the look-back that ends with it; `held_hours`; `rejected_lines` of the
-        window that ends with it, by reason; `open_incidents`, by severity, of all (`full`) and of those that everybody
-        may hear of (`public`).
+        `newest_hour` and `missing_hours` of the look-back that ends with it; `rejected_lines` of the window that ends
+        with it, by reason; `open_incidents`, by severity, of all (`full`) and of those that everybody may hear of
+        (`public`).
     """
     hours = MaterializedHours(session)
     newest = hours.newest(HOURS_OF, now)
@@ -63,7 +62,6 @@ def pipeline_facts(session: Session, settings: Settings, ownership: Ownership, n
         first, there = hours.first(HOURS_OF), hours.of(HOURS_OF, look_back)
         facts["missing_hours"] = sum(hour > (first or newest) and hour not in there for hour in look_back)
         facts["rejected_lines"] = _by_reason(Rejections(session, window))
-    facts["held_hours"] = len(Holds(session).hours())
     facts["open_incidents"] = _open_incidents(session, ownership)
     return facts
 

@@ -124,8 +124,6 @@ def _pipeline(facts: Mapping[str, Any], late_after: timedelta, view: View, now: 
         yield _gauge("missing_hours", text, facts["missing_hours"])
         text = "Rejected lines of the newest window, by reason."
         yield _gauges("rejected_lines", text, "reason", facts["rejected_lines"])
-    if "held_hours" in facts:
-        yield _gauge("held_hours", "Hours that wait for lines which cannot be read.", facts["held_hours"])
     if "open_incidents" in facts:
         found = facts["open_incidents"]["full" if view.is_full else "public"]
         every = dict.fromkeys(reversed(SEVERITIES), 0) | found

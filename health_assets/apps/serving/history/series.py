@@ -374,7 +374,6 @@ WHOLE: dict[str, Callable[[Session, HourRange], ir.Table]] = {
     "silences": lambda session, _: session.table("alert_silences"),
     "files": lambda session, _: session.table("raw_files"),
     "file_notes": _file_notes,
-    "held": lambda session, _: session.table("held_hours"),
 }
 """Small tables that are copied as they are where anything in them has changed."""
 

@@ -1,4 +1,4 @@
-"""The hours of the history for the page of the data: which are there, late, missing, held or without any line.
+"""The hours of the history for the page of the data: which are there, late, missing or without any line.
 
 What belongs here: finding the state of each hour, and what to run for it. What does not: how it looks, of
 which the templates take care.
@@ -19,7 +19,7 @@ SCORES = "agent_health"
 LINES = "raw_logs"
 """The asset that has a row for every log with lines of an hour."""
 COUNTED = ("executions", "rejected_records", SCORES)
-STATES = ("materialized", "empty", "partial", "held", "late", "missing", "awaited")
+STATES = ("materialized", "empty", "partial", "late", "missing", "awaited")
 TO_RUN = ("missing", "late", "partial")
 """States of hours that lack something, and that a run makes whole."""
 HOUR_UNIT = pa.timestamp("us", "UTC")
@@ -29,13 +29,13 @@ def hours_of(look: Look) -> list[dict[str, Any]]:
     """Every hour of the history up to now, an hour a dict, ascending.
 
     Its state is `materialized`; `empty`, that is materialized, and no line of any log is of it; `partial`: it has
-    scores, but lacks other assets; `held`; `missing`: later hours are there; `late`: none is, and it is due;
-    `awaited`: it is over, and not due yet.
+    scores, but lacks other assets; `missing`: later hours are there; `late`: none is, and it is due; `awaited`: it is
+    over, and not due yet.
 
     Returns:
-        For each hour `hour`, `state`, `materialized_at` (when its scores were last made), `lacking` (assets), `held`
-        (causes that hold it or did so for too long), and for callers from whom nothing is hidden `executions`,
-        `rejected`, `agents`. Others are not told that an hour is empty, either: that it is not tells that somebody ran.
+        For each hour `hour`, `state`, `materialized_at` (when its scores were last made), `lacking` (assets), and
+        for callers from whom nothing is hidden `executions`, `rejected`, `agents`. Others are not told that an hour is
+        empty, either: that it is not tells that somebody ran.
     """
     made = look.history.whole("materialized")
     first = look.history.facts.get("first_hour")
@@ -48,14 +48,10 @@ def hours_of(look: Look) -> list[dict[str, Any]]:
     span = HourRange(max(datetime.fromisoformat(first), pc.min(made.column("hour")).as_py()), end)
     rows = {name: _by_hour(made.filter(pc.equal(made.column("asset"), name)), "rows") for name in (*COUNTED, LINES)}
     lacking = _lacking(look, made, span)
-    held = _held(look)
     due = _due(look)
     found = []
     for hour in span:
-        causes = held.get(hour, [])
-        if any(cause["is_waiting"] for cause in causes):
-            state = "held"
-        elif hour in there:
+        if hour in there:
             is_empty = look.hides_nothing and rows[LINES].get(hour) == 0
             state = "partial" if hour in lacking else "empty" if is_empty else "materialized"
         elif hour < max(there):
@@ -68,7 +64,6 @@ def hours_of(look: Look) -> list[dict[str, Any]]:
             "state": state,
             "materialized_at": there.get(hour),
             "lacking": lacking.get(hour, []) if hour in there else [],
-            "held": causes,
         }
         if look.hides_nothing:
             told |= {name: rows[asset].get(hour) for name, asset in counts.items()}
@@ -93,7 +88,7 @@ def counts_of(hours: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 
 def to_run(hours: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Commands for hours that lack something and are not held: ranges of hours of one state, the newest first.
+    """Commands for hours that lack something: ranges of hours of one state, the newest first.
 
     Returns:
         For each `state`, `from`, `to` (excluded), `hours`, `lacking` (assets), and the `command`.
@@ -144,27 +139,6 @@ def _lacking(look: Look, made: pa.Table, span: HourRange) -> dict[datetime, list
             if hour not in there:
                 lacking.setdefault(hour, []).append(asset)
     return lacking
-
-
-def _held(look: Look) -> dict[datetime, list[dict[str, Any]]]:
-    """By hour, what holds it, or held it until it was built without.
-
-    Names and reasons are for callers who see all, numbers of lines for those from whom nothing is hidden.
-    """
-    held = look.history.whole("held")
-    found: dict[datetime, list[dict[str, Any]]] = {}
-    for one in held.to_pylist() if held is not None else []:
-        cause = {
-            "lines": one["lines"] if look.hides_nothing else None,
-            "since": one["held_at"],
-            "until": one["held_until"],
-            "is_waiting": one["held_until"] > look.now,
-        }
-        if look.sees_all:
-            reason = without_path(one["reason"], one["source_file"])
-            cause |= {"source_file": one["source_file"], "reason": reason}
-        found.setdefault(one["hour"], []).append(cause)
-    return found
 
 
 def without_path(reason: str, source_file: str) -> str:

@@ -104,7 +104,6 @@ def data_page(look: Look, wanted: WantedData) -> Page:
         "no_amounts": NO_AMOUNTS,
         "sizes": sizes,
         "pages": {name: pages_of(size, ROWS_PER_PAGE) for name, size in sizes.items()},
-        "held": [{**cause, "hour": one["hour"], "state": one["state"]} for one in hours for cause in one["held"]],
     }
     return Page(name="data", title="Data", told=told, listing="hours", shown=shown)
 
@@ -136,14 +135,7 @@ def _answer(look: Look, hours: Sequence[dict[str, Any]]) -> dict[str, Any]:
     missing = [
         _point("hours", counts["missing"], "hour is missing", "hours are missing"),
         _point("hours", counts["late"], "hour is late", "hours are late"),
-        _point("hours", counts["held"], "hour is held", "hours are held"),
         _point("hours", counts["partial"], "hour lacks some tables", "hours lack some tables"),
-        _point(
-            "hours",
-            _built_without(recent),
-            "hour lacks lines that came too late to wait for it",
-            "hours lack lines that came too late to wait for them",
-        ),
         _point("checks", len(errors), "check failed", "checks failed"),
     ]
     remarks = []
@@ -170,11 +162,6 @@ def _answer(look: Look, hours: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _point(part: Part, count: int, one: str, many: str) -> dict[str, Any]:
     return {"part": part, "count": count, "text": counted(count, one, many)}
-
-
-def _built_without(hours: Sequence[dict[str, Any]]) -> int:
-    """Hours that wait no longer for lines that they lack."""
-    return sum(bool(one["held"]) and one["state"] != "held" for one in hours)
 
 
 def _lost(checks: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -34,7 +34,6 @@ from health_assets_tests.support.broken_data_made import (
     AWAITED,
     CHECKS,
     EMPTY,
-    HELD,
     HOSTILE_FILE,
     LATE,
     MISSING,
@@ -87,8 +86,8 @@ def states(world: World, view: View = FULL) -> dict[str, list[Any]]:
 def test_the_first_sentence_names_all_that_is_missing(world: World) -> None:
     said = told(world)
     assert said["answer"] == (
-        "No: of the 13 hours to 2026-06-07 13:00 UTC, 2 hours are missing, 1 hour is late, 1 hour is held, 1 hour lacks "
-        "some tables, 2 checks failed, 2 logs cannot be read, and 7 lines are lost with logs that are gone."
+        "No: of the 13 hours to 2026-06-07 13:00 UTC, 2 hours are missing, 1 hour is late, 1 hour lacks some tables, "
+        "2 checks failed, 2 logs cannot be read, and 7 lines are lost with logs that are gone."
     )
     assert not said["is_complete"]
     assert [one["text"] for one in said["remarks"]] == ["5 lines were rejected", "2 checks warned"]
@@ -127,7 +126,7 @@ def test_each_hour_has_the_state_that_the_warehouse_tells(world: World) -> None:
         assert (one["materialized_at"], one["agents"]) == (at, agents)
         if at is not None:
             assert one["executions"] == runs.get(one["hour"], 0)
-    others = {"partial": [PARTIAL], "empty": [EMPTY], "held": [HELD], "late": [LATE], "awaited": [AWAITED]}
+    others = {"partial": [PARTIAL], "empty": [EMPTY], "late": [LATE], "awaited": [AWAITED]}
     assert states(world) == {
         "materialized": sorted(made.keys() - {PARTIAL, EMPTY}),
         "missing": MISSING,
@@ -135,27 +134,11 @@ def test_each_hour_has_the_state_that_the_warehouse_tells(world: World) -> None:
     }
 
 
-def test_a_held_hour_tells_its_log_reason_and_until_when(world: World) -> None:
-    [(lines, since, until)] = world.project.query("SELECT lines, held_at, held_until FROM held_hours")
-    [cause] = next(one for one in told(world)["hours"] if one["hour"] == HELD)["held"]
-    assert cause == {
-        "lines": lines,
-        "since": since,
-        "until": until,
-        "is_waiting": True,
-        "source_file": "waits.jsonl",
-        "reason": "it is a link that leads nowhere, to nowhere",
-    }
-    page = shown(world)
-    assert f"{until:%Y-%m-%d %H:%M}" in page
-    assert str(world.project.raw) not in page, "where the raw root lies is nobody's concern"
-
-
-def test_an_hour_that_waits_no_longer_is_not_held(world: World) -> None:
-    [(until,)] = world.project.query("SELECT held_until FROM held_hours")
-    look = seen(world, now=until + timedelta(seconds=1))
-    one = next(one for one in data_page(look, WantedData()).told["hours"] if one["hour"] == HELD)
-    assert (one["state"], one["held"][0]["is_waiting"]) == ("missing", False)
+def test_an_hour_with_lines_of_a_log_that_cannot_be_read_is_there(world: World) -> None:
+    [hour] = [hour for (hour,) in world.project.query("SELECT hour FROM executions WHERE source_file = 'shut.jsonl'")]
+    [one] = [one for one in told(world)["hours"] if one["hour"] == hour]
+    assert (one["state"], one["executions"]) == ("materialized", 4), "it keeps the rows that it had"
+    assert str(world.project.raw) not in shown(world), "where the raw root lies is nobody's concern"
 
 
 def test_the_commands_name_exactly_the_hours_that_lack_something(world: World) -> None:
@@ -293,7 +276,7 @@ def test_files_are_those_of_the_ledger_worst_first(world: World) -> None:
     assert {one["source_file"]: [one[name] for name in names] for one in files if one["lines"] is not None} == known
     assert {one["source_file"] for one in files} == {*known, "never.jsonl"}
     assert [(one["source_file"], one["state"]) for one in files[:4]] == [
-        ("waits.jsonl", "unreadable"), ("never.jsonl", "unreadable"), ("gone.jsonl", "gone"), (HOSTILE_FILE, "rejected"),
+        ("shut.jsonl", "unreadable"), ("never.jsonl", "unreadable"), ("gone.jsonl", "gone"), (HOSTILE_FILE, "rejected"),
     ]  # fmt: skip
     assert (files[-1]["source_file"], files[-1]["state"]) == ("copy.jsonl", "copy")
     assert files[0]["notes"] == ["it is a link that leads nowhere, to nowhere"]
@@ -320,10 +303,8 @@ def test_who_sees_some_teams_sees_no_logs_and_no_counts_of_all(world: World) -> 
     assert "unexpected_rows" not in said["failed_checks"][0]
     assert "executions" not in said["hours"][0]
     assert states(world, RED) == not_empty(states(world))
-    [cause] = next(one for one in said["hours"] if one["hour"] == HELD)["held"]
-    assert cause["lines"] is None
     assert NOT_YOURS in page.replace("&#39;", "'")
-    for word in ("waits.jsonl", "gone.jsonl", "heartbeat", "bold"):
+    for word in ("shut.jsonl", "gone.jsonl", "heartbeat", "bold"):
         assert word not in page
         assert word not in json.dumps(said, default=str)
     for part in ("rejected", "files"):
@@ -349,7 +330,7 @@ def test_no_count_tells_how_much_a_personal_agent_does(world: World) -> None:
     amounts = ("lines", "rejected", "size_bytes", "plain_bytes", "modified_at", "gone_at")
     for files in (said["files"], told(world, EVERYBODYS, part="files")["files"]):
         assert {one[name] for one in files for name in amounts} == {None}
-        assert [one["source_file"] for one in files[:4]] == ["never.jsonl", "waits.jsonl", "gone.jsonl", HOSTILE_FILE]
+        assert [one["source_file"] for one in files[:4]] == ["never.jsonl", "shut.jsonl", "gone.jsonl", HOSTILE_FILE]
     names = [one["source_file"] for one in said["files"] if one["state"] == "read"]
     assert "mine.jsonl" in names and names == sorted(names)
     assert all("line_number" not in sample for one in said["rejected"] for sample in one["samples"])
@@ -430,19 +411,19 @@ def test_an_empty_history_says_so_in_each_part(tmp_path: Path) -> None:
 def test_hours_that_are_still_to_be_copied_are_not_missing(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert missing_hours(seen(world), 7) == [*MISSING, HELD, LATE]
+    assert missing_hours(seen(world), 7) == [*MISSING, LATE]
     monkeypatch.setattr(filling, "HOLD_S", 0.0)
     told = fill(world.project.settings, tmp_path, world.project.warehouse, NOW)
     history = History(tmp_path)
     assert history.missing == told["missing"] > 0
-    assert missing_hours(seen(world, history=history), 7) == [*MISSING, HELD, LATE]
+    assert missing_hours(seen(world, history=history), 7) == [*MISSING, LATE]
 
 
 def test_hours_beyond_the_history_are_not_missing(world: World, tmp_path: Path) -> None:
     settings = world.project.settings.model_copy(update={"history_days": 1})
     now = START + 30 * HOUR
     fill_all(world.project, tmp_path, now, settings)
-    assert missing_hours(seen(world, history=History(tmp_path), now=now), 7)[:3] == [*MISSING, HELD]
+    assert missing_hours(seen(world, history=History(tmp_path), now=now), 7)[:3] == [*MISSING, LATE]
 
 
 @pytest.mark.parametrize("back_h", range(0, 12, 3))

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0011"
+revision = "0012"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -429,16 +429,6 @@ def upgrade() -> None:
         sa.Column("trigger_failures", sa.BigInteger(), nullable=True),
     )
     op.create_index("health_components_by_hour", "health_components", ["hour"], unique=False)
-    op.create_table(
-        "held_hours",
-        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("source_file", sa.String(collation="C"), nullable=True),
-        sa.Column("reason", sa.String(collation="C"), nullable=True),
-        sa.Column("lines", sa.BigInteger(), nullable=True),
-        sa.Column("held_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("held_until", sa.DateTime(timezone=True), nullable=True),
-    )
-    op.create_index("held_hours_by_hour", "held_hours", ["hour"], unique=False)
     op.create_table(
         "judgements",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
