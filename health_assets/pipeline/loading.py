@@ -315,7 +315,7 @@ def _names_with_lines(parts: Mapping[Part, int]) -> set[str]:
 def _require(restored: Mapping[Part, int], present: AbstractSet[str], unreadable: Mapping[str, str]) -> None:
     """Refuse to make hours that retention dropped from fewer lines than their scores were made from.
 
-    They cannot be held: later hours, which would be built from them, would be built from nothing.
+    Later hours, which look back on them, would be made from nothing.
     """
     for part, lines in restored.items():
         name = part.source_file
