@@ -307,7 +307,7 @@ def test_a_warehouse_that_comes_free_in_time_is_used(filled: Project, tmp_path: 
     project = copy_of(filled, tmp_path / "project")
     with held_by_another_process(project.warehouse_path, 2):
         project.materialize(LATER, only=["ingest"])
-    assert project.query("SELECT count(*) FROM executions") == [(12,)]
+    assert project.built_hours("executions") >= {*LATER}
 
 
 def test_a_reader_waits_for_a_writer_and_says_who_it_is(filled: Project, tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_reader_waits_for_a_writer_and_says_who_it_is(filled: Project, tmp_pat
                 pass
     with held_by_another_process(project.warehouse_path, 1):
         project.lock_timeout_s = 30
-        assert project.query("SELECT count(*) FROM executions") == [(8,)]
+        assert project.query("SELECT count(*) FROM executions") == [(12,)]
 
 
 # -- a full disk -------------------------------------------------------------------------------------------------------
@@ -415,7 +415,7 @@ def test_a_full_temporary_folder_is_named(filled: Project, tmp_path: Path, small
 
 def test_ctrl_c_stops_without_a_wall_of_text(filled: Project, tmp_path: Path) -> None:
     project = copy_of(filled, tmp_path / "project")
-    before = project.tables()
+    before = project.tables(HOURS)
     process = subprocess.Popen(
         command_line(*materialize_arguments(project, LATER, SYSTEM)),
         env=command_environment(),
