@@ -7,7 +7,7 @@ Markdown, with links as seen from `docs/`: `make docs` writes `docs/settings.md`
 
 import os
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.hours import parse_hour
+from health_assets.core.hours import floor_hour, parse_hour
 from health_assets.core.judges import TRUSTED, Trust
 from health_assets.core.raw_roots import is_inside, raw_root, shown
 
@@ -421,6 +421,13 @@ class Settings(BaseSettings):
             f"{days} days are too few to keep: an hour's results look back {self.reach_hours} h, on hours that do so "
             f"themselves; keep at least {self.fewest_keep_days} days"
         )
+
+    def horizon(self, now: datetime) -> datetime | None:
+        """The time before which logs are not loaded, since retention would drop them; None where everything is kept."""
+        try:
+            return None if self.keep_days is None else floor_hour(now) - timedelta(days=self.keep_days)
+        except OverflowError:  # before the first year of the calendar
+            return None
 
     @property
     def fewest_keep_days(self) -> int:

@@ -18,8 +18,9 @@ from health_assets.logs.files import RawFile
 from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.trace_assembly import AwaySpans
-from health_assets.schema.catalog import FROM_SPANS, TABLE_OF_RECORD
+from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
+from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
@@ -62,8 +63,17 @@ class Asked:
 
         ends = [horizon, *map(materialized.dropped_until, records)]
         self._left_out_before = max(filter(None, ends), default=EVER.start)
-        old = HourRange(EVER.start, self._left_out_before)
-        self._kept = {table: materialized.of(table, old) for table in records}
+        old, ledger = HourRange(EVER.start, self._left_out_before), Ledger(session)
+        self._kept = {
+            table: materialized.of(table, old) | ledger.loaded_hours(RECORD_OF_TABLE[table], old.end)
+            for table in records
+        }
+        # what follows from records is dropped together
+        self._dropped = dict.fromkeys(records, materialized.dropped("executions", old))
+        self._dropped["spans"] = materialized.dropped("spans", old)
+        own = self.span.intersection(old)
+        self.first_made_from_spans = {*own} - materialized.of("raw_logs", own)
+        """Hours asked for of which records that follow from spans were left out so far."""
 
     def among(self, names: AbstractSet[str]) -> "Asked":
         """The same scope for whoever reads some of the files that are present, and knows of no others."""
@@ -88,6 +98,15 @@ class Asked:
         if part.hour >= self._left_out_before or part.hour in self.span or self.restores(part):
             return False
         return part.hour not in self._kept[TABLE_OF_RECORD[part.record_type]]
+
+    def is_late(self, part: Part) -> bool:
+        """Whether a part that is not loaded belongs to an hour that was made without it, and dropped since."""
+        return part.hour in self._dropped[TABLE_OF_RECORD[part.record_type]]
+
+    def leaves_out(self, hour: datetime) -> bool:
+        """Whether nothing that follows from the spans of an hour is made, and nothing was."""
+        parts = [Part(TRACES, RECORD_OF_TABLE[table], hour) for table in FROM_SPANS]
+        return all(self._is_left_out(part) and not self.is_late(part) for part in parts)
 
     def restores(self, part: Part) -> bool:
         """Whether a part belongs to an hour of its table that retention dropped and that comes back now."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import chain
 
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
-from health_assets.core.hours import EVER, HourRange, contiguous
+from health_assets.core.hours import EVER, contiguous
 from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
@@ -97,6 +97,9 @@ class Loading:
             HealthAssetsError: a file is gone, or cannot be read, that a dropped part has to come back from.
         """
         asked, ledger = self._asked, self._ledger
+        ledger.load_again([kind for kind in TABLE_OF_RECORD if kind != "span"], asked.span, "raw_logs")
+        for hours in contiguous(asked.restored["spans"]):
+            ledger.load_again(["span"], hours, "spans")
         new, changed = self._recognized.new, self._recognized.changed
         before = {entry.part: entry for entry in ledger.entries(names_of(changed))}
         ledger.unload_damaged(asked.hours, [table for table in RECORD_TABLES if table != "spans"])
@@ -191,7 +194,8 @@ class Loading:
         lacking = {part.hour for part in of_traces if asked.includes(part)}
         traces = [due.traces, traces_of(self._session, _spans(changed))]
         touched = touched_hours(self._session, traces, asked.trace_hours)
-        hours = asked.restored_from_spans | lacking | touched | put_off
+        hours = asked.restored_from_spans | asked.first_made_from_spans | lacking | touched | put_off
+        hours = {hour for hour in hours if not asked.leaves_out(hour)}
         incomplete = asked.away.seen_from(hours)
         if incomplete != put_off:
             self._ledger.put_off(incomplete)
@@ -340,12 +344,9 @@ def _entries(due: Due, after: Mapping[Part, Lines], asked: Asked) -> list[Entry]
                 entries.append(Entry(part=part, lines=lines, is_loaded=True))
         else:
             is_same = lines == old.lines
-            entries.append(
-                Entry(
-                    part=part,
-                    lines=lines,
-                    is_loaded=old.is_loaded and is_same,
-                    is_dropped=old.is_dropped and is_same,
+            is_late = asked.is_late(part) and not (old.is_dropped and is_same)
+            if lines.count or is_late:
+                entries.append(
+                    Entry(part=part, lines=lines, is_loaded=old.is_loaded and is_same, is_dropped=not is_late)
                 )
-            )
     return entries

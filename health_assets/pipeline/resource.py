@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from health_assets.core.hours import floor_hour
 from health_assets.core.raw_roots import RawRoot
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets, load_targets
@@ -70,11 +69,7 @@ class Pipeline:
     @property
     def horizon(self) -> datetime | None:
         """Logs of hours before it are not loaded, since retention would drop them; None where everything is kept."""
-        days = self.settings.keep_days
-        try:
-            return None if days is None else floor_hour(self.clock()) - timedelta(days=days)
-        except OverflowError:  # before the first year of the calendar
-            return None
+        return self.settings.horizon(self.clock())
 
     def load_targets(self) -> Targets:
         """The targets as their file has them now."""

@@ -101,6 +101,7 @@ class AwaySpans:
         ends = [MaterializedHours(session).dropped_until("spans"), horizon and horizon - trace_hours * HOUR]
         self._end = max(filter(None, ends), default=EVER.start)
         self._back = MaterializedHours(session).of("spans", HourRange(EVER.start, self._end))
+        self._back |= Ledger(session).loaded_hours("span", self._end)
 
     def __contains__(self, hour: datetime) -> bool:
         return hour < self._end and hour not in self._back

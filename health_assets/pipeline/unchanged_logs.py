@@ -63,7 +63,9 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
     found = recognize(known, files, unreadable, unpacking=limits.unpacking, trusted=settings.trust)
     if not is_settled(known, found):
         yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"
-    asked = Asked(session, hours.span, names_of(found.files), settings.reach_hours, settings.lookback_hours)
+    asked = Asked(
+        session, hours.span, names_of(found.files), settings.reach_hours, settings.lookback_hours, settings.horizon(now)
+    )
     yield from _lacks(session, asked, hours, settings)
     yield from _tells(session, settings, hours)
 
@@ -74,7 +76,7 @@ def rests_on(hours: HourRange | HourGroups, settings: Settings) -> HourRange:
 
 
 def _lacks(session: Session, asked: Asked, hours: HourGroups, settings: Settings) -> Iterator[str]:
-    """Reasons that lie in the tables: what waits, is held or dropped, and rows that are not those of the ledger."""
+    """Reasons that lie in the tables: what waits or was dropped, and rows that are not those of the ledger."""
     if LoadedState(session).lacks_parts(asked.span):
         yield "lines wait to be loaded"
     if any(asked.restored.values()):

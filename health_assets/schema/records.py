@@ -32,7 +32,7 @@ class RawLog(Hourly, table=True):
     digest: str = text("Fingerprint of these records and their places, to notice what changed in a changed file.")
     is_loaded: bool = flag("Whether the hour's table was built with exactly these records.")
     is_dropped: bool | None = flag(
-        "Whether the hour's table had exactly these records when retention dropped its rows."
+        "Whether these records are not loaded because retention dropped their hour, or left it out."
     )
     lost: int | None = count(
         "Records that the hour's table lacks for good, because the log was gone before, or was cut or replaced."

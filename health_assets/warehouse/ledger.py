@@ -86,6 +86,21 @@ class Ledger:
         rows = self._session.query("SELECT DISTINCT source_file FROM raw_logs WHERE lines = 0 AND NOT is_loaded")
         return {name for (name,) in rows} - {TRACES}
 
+    def loaded_hours(self, record_type: str, before: datetime) -> set[datetime]:
+        """The hours before a time with records of a kind that their tables have."""
+        rows = self._session.query(
+            "SELECT DISTINCT hour FROM raw_logs WHERE is_loaded AND record_type = ? AND hour < ?", [record_type, before]
+        )
+        return {hour for (hour,) in rows}
+
+    def load_again(self, record_types: Collection[str], hours: HourRange, asset: str) -> None:
+        """Let parts of these hours be loaded that were left out, where the asset was never materialized."""
+        self._session.query(
+            "UPDATE raw_logs SET is_dropped = false WHERE is_dropped AND record_type IN (SELECT unnest(?)) "
+            "AND hour >= ? AND hour < ? AND hour NOT IN (SELECT hour FROM materialized_hours WHERE asset = ?)",
+            [[*record_types], hours.start, hours.end, asset],
+        )
+
     def first_loaded(self, tables: Sequence[str], before: datetime) -> datetime | None:
         """The earliest hour before a time with records that these tables have; None where there is none."""
         [(first,)] = self._session.query(
@@ -96,14 +111,13 @@ class Ledger:
         return first
 
     def drop(self, tables: Sequence[str], hours: HourRange) -> None:
-        """Note that rows were dropped on purpose, or of hours that no run made, that they are not loaded."""
+        """Note that rows were dropped on purpose."""
         for shadow in (SUPERSEDED[table] for table in tables if table in SUPERSEDED):
             self._session.delete_hours(shadow, hours)
         self._session.query(
-            "UPDATE raw_logs SET is_loaded = false, "
-            "is_dropped = hour IN (SELECT hour FROM materialized_hours WHERE asset IN (SELECT unnest(?))) "
+            "UPDATE raw_logs SET is_loaded = false, is_dropped = true "
             "WHERE is_loaded AND record_type IN (SELECT unnest(?)) AND hour >= ? AND hour < ?",
-            [[*tables], [RECORD_OF_TABLE[table] for table in tables], hours.start, hours.end],
+            [[RECORD_OF_TABLE[table] for table in tables], hours.start, hours.end],
         )
 
     def late_before(self, end: datetime) -> list[tuple[datetime, int]]:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import SUPERSEDED, TABLE_OF_RECORD
+from health_assets.warehouse.ledger import UNREADABLE
 from health_assets.warehouse.ledger_parts import TRACES
 from health_assets.warehouse.session import Session
 
@@ -56,12 +57,21 @@ class LogHours:
     def kept_by_hour(self, record_type: str, hours: HourRange) -> dict[datetime, int]:
         """The number of rows that each of these hours should have of a kind.
 
-        Those are its records without superseded and lost ones, and without those whose rows retention dropped.
+        Those are its records without superseded and lost ones, without those whose rows retention dropped, and without
+        those of files that could not be read when they should have been loaded.
         """
         rows = self._session.query(
-            "SELECT hour, CAST(sum(lines - coalesce(lost, 0)) AS BIGINT) FROM raw_logs "
-            "WHERE record_type = ? AND hour >= ? AND hour < ? AND NOT coalesce(is_dropped, false) GROUP BY hour",
-            [record_type, hours.start, hours.end],
+            """
+            SELECT hour, CAST(sum(lines - coalesce(lost, 0)) AS BIGINT) FROM raw_logs
+            WHERE record_type = $record AND hour >= $start AND hour < $end AND NOT coalesce(is_dropped, false)
+                AND (is_loaded OR NOT EXISTS (
+                    SELECT 1 FROM raw_file_notes AS faults WHERE starts_with(faults.note, $unreadable)
+                    AND (faults.source_file = raw_logs.source_file
+                         OR faults.source_file LIKE '%/' AND starts_with(raw_logs.source_file, faults.source_file))
+                ))
+            GROUP BY hour
+            """,
+            {"record": record_type, "start": hours.start, "end": hours.end, "unreadable": UNREADABLE},
         )
         shadow = SUPERSEDED.get(TABLE_OF_RECORD[record_type])
         superseded = self._session.counts_by_hour(shadow, hours) if shadow else {}

@@ -263,6 +263,8 @@ class MaterializedHours:
     ) -> None:
         """Write down that these hours of the asset are materialized, and that no check has judged them yet.
 
+        An hour that never was, and has rows, counts as changed: other assets may have been made without them.
+
         Args:
             asset: the asset.
             hours: the hours.
@@ -276,7 +278,8 @@ class MaterializedHours:
         rows = self._session.counts_by_hour(asset, hours)
         condition = "asset = ? AND hour >= ? AND hour < ?"
         sql = f"SELECT hour, changed_at FROM materialized_hours WHERE {condition}"
-        changed_at = {**dict(self._session.query(sql, [asset, *span])), **dict.fromkeys(changed, now)}
+        before = dict(self._session.query(sql, [asset, *span]))
+        changed_at = dict.fromkeys(rows.keys() - before.keys(), now) | before | dict.fromkeys(changed, now)
         self._session.query(f"DELETE FROM materialized_hours WHERE {condition}", [asset, *span])
         columns = {
             "hour": pa.array(list(hours), HOUR_TYPE),
