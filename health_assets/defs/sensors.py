@@ -105,7 +105,7 @@ def late_logs_sensor(
                 stale_components, stale_scores = stale_hours(session, known_hours, settings, older)
                 # for late lines alone, nothing that retention dropped comes back
                 kept_from = filter(None, (materialized.dropped_until(), settings.horizon(now)))
-                start = max(first_hour, *kept_from)
+                start = max([first_hour, *kept_from])
                 left_out = Ledger(session).late_before(start) if start > first_hour else []
                 lost = FileLedger(session).lost(HourRange(newest - settings.reach_hours * HOUR, EVER.end))
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
