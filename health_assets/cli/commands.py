@@ -93,8 +93,8 @@ def materialize(
         _require_targets(settings)  # before anything that takes long
         asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
         with audited(settings, "materialize", **asked):
-            hours = hours_asked_for(settings, start, end)
-            materialize_hours(settings, hours, BEGAN, system or (), anew=anew)
+            wanted = hours_asked_for(settings, start, end, anew=anew)
+            materialize_hours(settings, wanted.hours, BEGAN, system or (), anew=anew, loaded=wanted.loaded)
 
 
 @app.command()

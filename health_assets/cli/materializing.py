@@ -10,8 +10,9 @@ import logging
 import os
 import time
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from health_assets.cli.speaking import MOST_TOLD, console, say
 from health_assets.core.errors import HealthAssetsError
@@ -20,31 +21,43 @@ from health_assets.core.importing import without_collections
 from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
 
+if TYPE_CHECKING:
+    from health_assets.pipeline.ingest_report import IngestReport
+    from health_assets.pipeline.wanted_hours import WantedHours
+
 _log = logging.getLogger(__name__)
 NOT_AS_A_WHOLE = "steps before it are kept, tables of later ones are as they were: run it again"
 
 
-def hours_asked_for(settings: Settings, start: str | None, end: str | None) -> HourGroups:
-    """The hours named, from and to those that the logs hold where one is not; tells how they were chosen.
+def hours_asked_for(settings: Settings, start: str | None, end: str | None, *, anew: bool = False) -> "WantedHours":
+    """The hours named, from and to those of the logs where one is not; tells how they were chosen.
 
     Args:
         settings: where the logs and the warehouse are.
         start: the first hour, as it was named.
         end: the hour to stop before, as it was named.
+        anew: whether every raw log is read where the logs tell the hours.
 
     Raises:
-        HealthAssetsError: as `pipeline.wanted_hours`.
+        HealthAssetsError: as of `pipeline.wanted_hours`, or somebody stopped it.
     """
     with console.status("looking at the logs") as status:
         with without_collections():
+            from health_assets.cli.running import turn_to_write
             from health_assets.logs.progress import listening
+            from health_assets.pipeline.resource import Pipeline
             from health_assets.pipeline.wanted_hours import wanted_hours
 
-        with listening(lambda read: status.update(f"looking at the logs: {read}")):
-            wanted = wanted_hours(settings, start, end, datetime.now(UTC))
+        turn = nullcontext(None) if start and end else turn_to_write(settings, say)
+        try:
+            with listening(lambda read: status.update(f"loading the logs: {read}")), turn as guard:
+                pipeline = Pipeline(settings=settings, turn=guard)
+                wanted = wanted_hours(pipeline, start, end, read_anew=anew)
+        except (KeyboardInterrupt, SystemExit):
+            raise HealthAssetsError("stopped while logs were loaded, of which nothing was kept; run it again") from None
     for sentence in wanted.told:
         console.print(printable(sentence, MOST_TOLD), soft_wrap=True, markup=False, highlight=False)
-    return wanted.hours
+    return wanted
 
 
 def materialize_hours(
@@ -54,6 +67,7 @@ def materialize_hours(
     systems: Collection[str] = (),
     *,
     anew: bool = False,
+    loaded: "IngestReport | None" = None,
 ) -> None:
     """Materialize what is not up to date, and show what came of it.
 
@@ -63,12 +77,13 @@ def materialize_hours(
         since: when the user began to wait, by the monotonic clock.
         systems: the scoring systems; all where none is named.
         anew: whether to make a run although it could change nothing, in which every raw log is read.
+        loaded: report of logs that were loaded just before, to find out the hours.
 
     Raises:
         HealthAssetsError: the run failed, or met faults that did not stop it.
     """
-    if anew or not _show_what_is_up_to_date(settings, hours, since, systems):
-        _run(settings, hours, since, systems, read_anew=anew)
+    if anew or loaded or not _show_what_is_up_to_date(settings, hours, since, systems):
+        _run(settings, hours, since, systems, read_anew=anew, loaded=loaded)
 
 
 def _show_what_is_up_to_date(
@@ -121,7 +136,13 @@ def _show_what_is_up_to_date(
 
 
 def _run(
-    settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str], *, read_anew: bool
+    settings: Settings,
+    hours: HourRange | HourGroups,
+    since: float,
+    systems: Collection[str],
+    *,
+    read_anew: bool,
+    loaded: "IngestReport | None",
 ) -> None:
     """Make a run, and show what came of it.
 
@@ -153,7 +174,10 @@ def _run(
             shown.on_wait()
             say(sentence)
 
-        outcome = run_hours(settings, hours, shown.on_event, systems, say=say_that_it_waits, read_anew=read_anew)
+        outcome = run_hours(
+            settings, hours, shown.on_event, systems,
+            say=say_that_it_waits, read_anew=read_anew, loaded=loaded,
+        )  # fmt: skip
     if outcome.error is not None and not any(check.is_error for check in outcome.failed_checks):
         # the logs are loaded by then: whoever asks for a report sees scores that are older than they
         if outcome.files_seen:

@@ -23,6 +23,7 @@ from health_assets.core.temporary import swept
 from health_assets.pipeline import engine
 from health_assets.pipeline.events import Event
 from health_assets.pipeline.grounds import RECORDS
+from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.plan import Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.systems.declared_assets import SYSTEMS, require_known_systems
@@ -39,6 +40,7 @@ def run_hours(
     *,
     say: Callable[[str], None] = lambda _: None,
     read_anew: bool = False,
+    loaded: IngestReport | None = None,
 ) -> Outcome:
     """Materialize the assets for these hours, with checks, as one run in this process.
 
@@ -49,6 +51,7 @@ def run_hours(
         systems: scoring systems to materialize, keys of `SYSTEMS`; all where none is named.
         say: told which other run has to be waited for, if any.
         read_anew: whether every raw log is compared with what was read of it, whatever its size and times say.
+        loaded: report of logs that were loaded just before.
 
     Raises:
         HealthAssetsError: the range is empty, or there is no such system.
@@ -64,7 +67,7 @@ def run_hours(
         on_event(event)
 
     with swept(), SharedDuckDB() as shared_duckdb, _modules_left_alone():
-        pipeline = Pipeline(settings=settings, shared_duckdb=shared_duckdb)
+        pipeline = Pipeline(settings=settings, shared_duckdb=shared_duckdb, loaded=loaded)
         if records_in(settings, os.environ):
             from health_assets.cli.dagster_run import run_in_dagster
 

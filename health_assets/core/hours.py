@@ -196,3 +196,4 @@ WIDEST_HOLE = timedelta(days=60)
 
 EVER = HourRange(datetime(FIRST_YEAR, 1, 1, tzinfo=UTC), datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC))
 """All hours of which logs are taken."""
+NO_HOURS = HourRange(EVER.end, EVER.end)

@@ -14,7 +14,7 @@ from health_assets.core.settings import Settings
 from health_assets.logs.files import list_files
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import Faults
-from health_assets.pipeline.late_logs import facts_of, held_hours
+from health_assets.pipeline.late_logs import all_unread, late_parts
 from health_assets.pipeline.planning import newest_finished_hour, newest_stretch
 from health_assets.warehouse.log_hours import LogHours
 from health_assets.warehouse.materialized import MaterializedHours
@@ -83,5 +83,5 @@ def _hours_of_small_logs(settings: Settings, now: datetime) -> set[datetime]:
     if sum(file.size_bytes for file in files) > MOST_BYTES_READ:
         return set()
     limits = Limits.of(settings, now)
-    facts = facts_of(None, files, limits=limits, trusted=settings.trust)
-    return set(held_hours(facts, unreadable, limits).events)
+    held = late_parts(all_unread(files, limits, settings.trust), unreadable=unreadable, limits=limits)
+    return {part.hour for part in held if part.record_type != "rejected"}

@@ -6,7 +6,7 @@ shown (`summaries`, `cli.run_report`).
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from health_assets.core.hours import HourRange
@@ -33,6 +33,7 @@ class IngestReport:
         secrets_redacted: secrets that were replaced in texts of lines and spans that were loaded or rejected.
         lines_redacted: lines and spans that had any.
         changed_hours: hours built whose rows may have changed.
+        changed_elsewhere: other hours whose rows have changed, and that runs had built before.
         unreadable: files and folders that cannot be read, with the reason.
         main_rejection: the most frequent reason and its place, where every line was rejected.
         told: by name of a file, a sentence that people should be told of it.
@@ -50,6 +51,7 @@ class IngestReport:
     secrets_redacted: int = 0
     lines_redacted: int = 0
     changed_hours: set[datetime] = field(default_factory=set)
+    changed_elsewhere: set[datetime] = field(default_factory=set)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     main_rejection: Rejection | None = None
     told: Mapping[str, str] = field(default_factory=dict)
@@ -70,6 +72,36 @@ class IngestReport:
             own = self.read_by_file.get(part.source_file, (0, 0))
             self.read_by_file[part.source_file] = own[0] + lines, own[1] + rejected
 
+    def with_loaded(self, loaded: "IngestReport", span: HourRange) -> "IngestReport":
+        """The report with what was read of the logs just before, when nothing was built yet.
+
+        Args:
+            loaded: the report of that.
+            span: the hours asked for, and those that they look back on.
+        """
+        names = {*loaded.files_read, *self.files_read}
+        by_file = {name: _sums(self.read_by_file.get(name), loaded.read_by_file.get(name)) for name in names}
+        return replace(
+            self,
+            files_read=sorted(names),
+            bytes_read=loaded.bytes_read + self.bytes_read,
+            lines_read=loaded.lines_read + self.lines_read,
+            spans_read=loaded.spans_read + self.spans_read,
+            rejected=loaded.rejected + self.rejected,
+            superseded=loaded.superseded + self.superseded,
+            secrets_redacted=loaded.secrets_redacted + self.secrets_redacted,
+            lines_redacted=loaded.lines_redacted + self.lines_redacted,
+            changed_hours=self.changed_hours | {hour for hour in loaded.changed_elsewhere if hour in span},
+            main_rejection=self.main_rejection if self.has_read else loaded.main_rejection,
+            told={**loaded.told, **self.told},
+            read_by_file=by_file,
+        )
+
+    @property
+    def has_read(self) -> bool:
+        """Whether any line or span was read."""
+        return bool(self.lines_read or self.spans_read)
+
     def many_rejected(self, most_share: float) -> list[str]:
         """Sentences about files of which more than this share was rejected, the most rejected lines first."""
         found = [(rejected, name, lines) for name, (lines, rejected) in self.read_by_file.items()]
@@ -83,3 +115,8 @@ class IngestReport:
         """Count hours whose rows may have changed."""
         self.changed_hours |= changed_hours
         self.hours = HourRange(min(self.changed_hours | {self.hours.start}), self.hours.end)
+
+
+def _sums(*counts: tuple[int, int] | None) -> tuple[int, int]:
+    first, second = zip((0, 0), *filter(None, counts), strict=True)
+    return sum(first), sum(second)

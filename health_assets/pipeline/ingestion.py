@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
-from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous
+from health_assets.core.hours import HOUR, NO_HOURS, HourGroups, HourRange, contiguous
 from health_assets.core.judges import TRUSTED, Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
@@ -50,7 +50,7 @@ TOLD_OF_CUT = (
 def ingest(
     session: Session,
     files: Sequence[RawFile],
-    hours: HourRange | HourGroups,
+    hours: HourRange | HourGroups | None,
     targets: Targets,
     lookback_hours: int,
     *,
@@ -73,7 +73,7 @@ def ingest(
     Args:
         session: a write session; everything happens in its transaction.
         files: all raw logs that there are now.
-        hours: the hours asked for.
+        hours: the hours asked for; None where nothing is to be built, and logs are merely loaded.
         targets: targets that resolve SLA breaches.
         lookback_hours: length of the look-back.
         trace_hours: how many hours apart spans of a trace may be and still see each other; by default the look-back.
@@ -92,12 +92,12 @@ def ingest(
         UnreadableFilesError: more files cannot be read; nothing was changed that the transaction does not undo.
     """
     reach_hours = lookback_hours if trace_hours is None else trace_hours
-    groups, hours = HourGroups(hours.ranges), HourRange(hours.start, hours.end)
-    report = IngestReport(hours=hours, files_seen=len(files) + len(unreadable), unreadable=unreadable)
+    groups, span = (HourGroups(hours.ranges), HourRange(hours.start, hours.end)) if hours else (None, NO_HOURS)
+    report = IngestReport(hours=span, files_seen=len(files) + len(unreadable), unreadable=unreadable)
     limits = limits or current_limits()
     recognized, report.told = _settled(session, files, unreadable, trusted_judgements, limits, read_anew=read_anew)
     present = names_of(recognized.files) | Ledger(session).emptied()
-    asked = Asked(session, hours, present, lookback_hours, reach_hours, horizon)
+    asked = Asked(session, span, present, lookback_hours, reach_hours, horizon)
     loading = Loading(session, recognized, asked, targets, unreadable, trusted_judgements, limits)
     Ledger(session).write_unreadable(unreadable)
 
@@ -113,8 +113,7 @@ def ingest(
     changed |= loading.put_traces_together(due, changed)
 
     touched = _touched_hours(asked, changed)
-    first_event_hour, reach = LogHours(session).first_event_hour(), groups.extended_back(lookback_hours - 1)
-    never_built = MaterializedHours(session).missing(RECORD_TABLES, reach, asked.hours, first_event_hour)
+    never_built = _never_built(session, groups, lookback_hours) if groups else set()
     built = {hour for hour in touched["raw_logs"] if hour in asked.span} | never_built | asked.restored_hours
     report.add_built(built)
     report.superseded, added_up = loading.keep_winners()
@@ -124,11 +123,12 @@ def ingest(
         built |= {hour for hour in others if hour in asked.span}
     report.add_built(built)
     elsewhere = _materialized_elsewhere(session, asked, touched)
+    report.changed_elsewhere = elsewhere["raw_logs"]
     # behind the targets: which calls are an agent's follows from its name
-    for some in [report.hours, *contiguous(elsewhere["executions"])]:
+    for some in [*filter(len, [report.hours]), *contiguous(elsewhere["executions"])]:
         touched["executions"] |= resolve_usage(session, some, lookback_hours)
     _note_materialized(session, asked, built, touched, elsewhere)
-    if grounds is not None and with_new_targets:
+    if groups and grounds is not None and with_new_targets:
         made_with = grounds.of_rows(grounds.account(session, RECORDS), RECORDS)
         AccountDigests(session).note_made(RECORDS, set(groups), made_with)
     return report
@@ -160,6 +160,12 @@ def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datet
         if part.record_type != "span" or part.hour in asked.span:
             touched["raw_logs"].add(part.hour)
     return touched
+
+
+def _never_built(session: Session, hours: HourGroups, lookback_hours: int) -> set[datetime]:
+    """The hours asked for, and those from the first event on that they look back on, that lack any record table."""
+    first_event_hour, reach = LogHours(session).first_event_hour(), hours.extended_back(lookback_hours - 1)
+    return MaterializedHours(session).missing(RECORD_TABLES, reach, hours.span, first_event_hour)
 
 
 def _materialized_elsewhere(

@@ -50,9 +50,9 @@ class Asked:
         self.hours = hours
         self.present = present
         self.trace_hours = trace_hours
-        self.span = hours.extended_back(lookback_hours - 1)
+        self.span = hours.extended_back(lookback_hours - 1) if len(hours) else hours
         # components of the look-back look back themselves; what was dropped there comes back whole or not at all
-        self.reach = hours.extended_back(2 * (lookback_hours - 1))
+        self.reach = hours.extended_back(2 * (lookback_hours - 1)) if len(hours) else hours
         materialized = MaterializedHours(session)
         records = [table for table in RECORD_TABLES if table != "spans"]
         self.restored = {table: materialized.dropped(table, self.reach) for table in records}

@@ -4,7 +4,7 @@ What belongs here: comparing files with what the ledger says of them. What does 
 (`file_counts`), loading what is missing (`ingestion`) and requesting runs that do (`defs.sensors`).
 """
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,7 +21,6 @@ from health_assets.pipeline.file_counts import CountFiles, counted_here
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import NO_LINES, Entry, Lines, Part
-from health_assets.warehouse.log_hours import LogHours
 from health_assets.warehouse.session import Session
 
 
@@ -162,80 +161,6 @@ def _remembered(files: Sequence[RawFile], memory: LateMemory) -> list[Content]:
         for place, file in enumerate(files)
         for count in memory.counts_of(file) or ()
     ]
-
-
-@dataclass(frozen=True)
-class Facts:
-    """The facts that tell which hours raw logs hold, but for what new and changed files hold.
-
-    Args:
-        unread: the files, compared with the tables.
-        known: parts that have lines, as `LogHours.known_hours` gives them; none before there is a warehouse.
-    """
-
-    unread: Unread
-    known: Sequence[tuple[str, str, datetime, bool]] = ()
-
-
-def facts_of(
-    session: Session | None,
-    files: Sequence[RawFile],
-    unreadable: Collection[str] = (),
-    *,
-    limits: Limits,
-    trusted: Trust = TRUSTED,
-) -> Facts:
-    """Look up what there is to know before files are read.
-
-    Args:
-        session: a session on the warehouse; None before there is one.
-        files: all raw logs that there are now.
-        unreadable: files that are there and cannot be read.
-        limits: limits on what is taken of the files.
-        trusted: the logs whose judgements count as whose they say they are.
-    """
-    if session is None:
-        return Facts(all_unread(files, limits, trusted))
-    found = unread(session, files, unreadable, limits=limits, trusted=trusted)
-    return Facts(found, LogHours(session).known_hours())
-
-
-@dataclass(frozen=True)
-class HeldHours:
-    """The hours that raw logs hold something of.
-
-    Args:
-        events: hours of events.
-        rejected: hours of rejected lines.
-        loaded: hours of events that are in the tables, although their files are gone or cannot be read.
-    """
-
-    events: Set[datetime]
-    rejected: Set[datetime]
-    loaded: Set[datetime]
-
-
-def held_hours(
-    facts: Facts, unreadable: Faults, limits: Limits | None = None, count: CountFiles = counted_here
-) -> HeldHours:
-    """Look through the logs; has files read that the warehouse does not know yet, and does not hold it.
-
-    Args:
-        facts: result of `facts_of`.
-        unreadable: is filled with files that cannot be read.
-        limits: limits on what is taken of the files; by default those of now.
-        count: counts what files hold; by default this process does.
-    """
-    found = facts.unread.found
-    late = late_parts(facts.unread, unreadable=unreadable, limits=limits, count=count)
-    rejected = {part.hour for part in late if part.record_type == "rejected"}
-    events = {part.hour for part in late if part.record_type != "rejected"}
-    there = names_of(found.files)  # also of changed ones: what is in them as before is not late
-    known = [(found.name_now(name), kind, hour, is_loaded) for name, kind, hour, is_loaded in facts.known]
-    events |= {hour for name, kind, hour, _ in known if kind != "rejected" and name in there}
-    rejected |= {hour for name, kind, hour, _ in known if kind == "rejected" and name in there}
-    loaded = {hour for _, kind, hour, is_loaded in known if kind != "rejected" and is_loaded}
-    return HeldHours(events, rejected, loaded)
 
 
 def names_of(files: Sequence[RawFile]) -> set[str]:

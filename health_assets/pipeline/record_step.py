@@ -1,24 +1,20 @@
 """The step that makes `raw_logs` and the record tables: one step, because each raw file is read only once.
 
-What belongs here: listing the logs, trying again where one changes meanwhile, and reporting. What does not: loading
-(`ingestion`) and the other steps (`system_step`).
+What belongs here: what is told of it, and its checks. What does not: ingesting the logs (`log_ingestion`) and the other
+steps (`system_step`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from health_assets.core.errors import UnreadableFilesError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.interruption import noticed
-from health_assets.core.temporary import remove_what_the_dead_left
-from health_assets.logs.files import list_files
-from health_assets.logs.stores import Faults, RawFile, Stamp, distrusted, is_among, require_root
 from health_assets.pipeline.checking import check_raw_logs, check_suite
 from health_assets.pipeline.curves import numbers_by_hour, record_curves
 from health_assets.pipeline.events import Checked, Event, HourlyNumbers, Materialized, Value
-from health_assets.pipeline.grounds import RECORDS, Grounds
+from health_assets.pipeline.grounds import RECORDS
 from health_assets.pipeline.ingest_report import IngestReport
-from health_assets.pipeline.ingestion import ingest
+from health_assets.pipeline.log_ingestion import ingest_logs
 from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.summaries import (
@@ -35,9 +31,6 @@ from health_assets.schema.catalog import FROM_SPANS
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.session import Session
-
-MOST_TRIES = 3
-"""How often a run tries to read a log that changes meanwhile."""
 
 
 def record_step(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
@@ -78,76 +71,29 @@ def _checks(pipeline: Pipeline, graph: Graph, plan: Plan, report: IngestReport |
 def _up_to_date(
     pipeline: Pipeline, plan: Plan, names: Sequence[str]
 ) -> tuple[IngestReport, dict[str, dict[str, Value]], dict[str, HourlyNumbers]]:
-    """Bring the record tables up to date; with a summary and numbers of each asset.
+    """Bring the record tables up to date; with a summary and numbers of each asset."""
+    settings, asked = pipeline.settings, plan.hours
+    span = HourRange(asked.start - settings.reach_hours * HOUR, asked.end)
 
-    What there is to read is found out in each transaction anew: while a run waits for its turn, another one may load
-    more than there was before, which an old listing would take away again.
-    """
-    settings, asked, failures = pipeline.settings, plan.hours, _Failures()
-    require_root(pipeline.raw_root)  # whoever mistypes this or the targets need not wait to be told
-    pipeline.load_targets()
-    remove_what_the_dead_left()
-    while True:
-        files: list[RawFile] = []
-        try:
-            with pipeline.write() as session:
-                unreadable: Faults = {}
-                oddities: dict[str, str] = {}
-                files = list_files(pipeline.raw_root, unreadable, oddities)
-                unreadable |= failures.still_of(files)
-                files = [file for file in files if not is_among(unreadable, file.source_file)]
-                Ledger(session).require_root(pipeline.raw_root, files)
-                oddities = distrusted(files, settings.trust) | oddities
-                odd = FileLedger(session).write_oddities(oddities)
-                targets = pipeline.load_targets()
-                report = ingest(
-                    session, files, asked, targets,
-                    settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=not plan.only_stale,
-                    unreadable=unreadable, trusted_judgements=settings.trust, limits=pipeline.limits,
-                    grounds=Grounds.of(settings, targets, asked), horizon=pipeline.horizon, read_anew=plan.read_anew,
-                )  # fmt: skip
-                lost = FileLedger(session).lost(HourRange(asked.start - settings.reach_hours * HOUR, asked.end))
-                numbers = {
-                    name: numbers_by_hour(session, name, plan.metadata_hours, record_curves(name)) for name in names
-                }
-                summaries = _summaries(session, names, plan, unreadable, lost, {**odd, **report.told})
-                return report, summaries, numbers
-        except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
-            failures.add(files, error.faults)
+    def with_summaries(
+        session: Session, report: IngestReport, odd: Mapping[str, str]
+    ) -> tuple[IngestReport, dict[str, dict[str, Value]], dict[str, HourlyNumbers]]:
+        if pipeline.loaded:
+            report = report.with_loaded(pipeline.loaded, span)
+            odd = {**pipeline.loaded.told, **odd}
+        numbers = {name: numbers_by_hour(session, name, plan.metadata_hours, record_curves(name)) for name in names}
+        lost = FileLedger(session).lost(span)
+        return report, _summaries(session, names, plan, report.unreadable, lost, odd), numbers
 
-
-class _Failures:
-    """Logs that were listed and could not be read in this run.
-
-    A name that has another file by now, as after a rotation, is tried again, for the log may be there twice otherwise.
-    """
-
-    def __init__(self) -> None:
-        self._stamps: dict[str, set[Stamp]] = {}
-        self._reasons: Faults = {}
-
-    def add(self, files: Sequence[RawFile], faults: Faults) -> None:
-        """Note which of the files, as they were listed, cannot be read, and why."""
-        for file in files:
-            if file.source_file in faults:
-                self._stamps.setdefault(file.source_file, set()).add(file.stamp)
-        self._reasons |= faults
-
-    def still_of(self, files: Sequence[RawFile]) -> Faults:
-        """Faults of these files that are as they were when they could not be read, or that failed too often."""
-        failed = [(file, self._stamps[file.source_file]) for file in files if file.source_file in self._stamps]
-        return {
-            file.source_file: self._reasons[file.source_file]
-            for file, stamps in failed
-            if file.stamp in stamps or len(stamps) >= MOST_TRIES
-        }
+    is_read_anew = plan.read_anew and pipeline.loaded is None
+    return ingest_logs(pipeline, asked, with_summaries, with_new_targets=not plan.only_stale, read_anew=is_read_anew)
 
 
 def _summaries(
     session: Session,
     names: Collection[str],
     plan: Plan,
-    unreadable: Faults,
+    unreadable: Mapping[str, str],
     lost: Sequence[LostLines],
     odd: Mapping[str, str],
 ) -> dict[str, dict[str, Value]]:

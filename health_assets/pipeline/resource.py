@@ -16,6 +16,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets, load_targets
 from health_assets.logs.limits import Limits
 from health_assets.pipeline.events import Event
+from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.warehouse.cluster_work import ClusterProgress, listening
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.session import Session
@@ -42,6 +43,7 @@ class Pipeline:
         turn: the run's turn to write, taken by the first session that writes; schedules and sensors have none.
         step: the step, or the asset that it makes; a label of its jobs on a cluster.
         run: the run; another label.
+        loaded: report of logs that the command loaded just before the run.
         say: called with a sentence about what takes long.
         on_event: called with every event of the steps.
         clock: the current time, aware.
@@ -52,6 +54,7 @@ class Pipeline:
     turn: Guard | None = None
     step: str = ""
     run: str = ""
+    loaded: IngestReport | None = None
     say: Callable[[str], None] = _ignore
     on_event: Callable[[Event], None] = _ignore
     clock: Callable[[], datetime] = _now

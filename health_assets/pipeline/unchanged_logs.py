@@ -7,12 +7,13 @@ Targets that apply to stored rows, and amounts that follow from other records, a
 hour's records rests on them (`grounds`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
-from health_assets.logs.known_files import is_settled
+from health_assets.logs.known_files import KnownFile, Recognized, is_settled
 from health_assets.logs.limits import Limits
 from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import Faults, distrusted, list_files
@@ -45,29 +46,63 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
     Raises:
         HealthAssetsError: the logs cannot be listed.
     """
-    unreadable: Faults = {}
-    oddities: dict[str, str] = {}
-    files = list_files(settings.raw, unreadable, oddities)
-    oddities = distrusted(files, settings.trust) | oddities
-    ledger, file_ledger = Ledger(session), FileLedger(session)
-    if not files:
+    files = LogFiles.of(session, settings, now)
+    yield from changes_of_files(session, settings, files)
+    names = names_of(files.recognized.files)
+    asked = Asked(session, hours.span, names, settings.reach_hours, settings.lookback_hours, settings.horizon(now))
+    yield from _lacks(session, asked, hours, settings)
+    yield from _tells(session, settings, hours)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogFiles:
+    """The raw logs that there are.
+
+    Args:
+        known: what the ledger says of them.
+        recognized: what became of those that were read, and which count.
+        unreadable: those that cannot be read, with the reason.
+        oddities: what is odd about them, by name.
+    """
+
+    known: Mapping[str, KnownFile]
+    recognized: Recognized
+    unreadable: Faults
+    oddities: Mapping[str, str]
+
+    @classmethod
+    def of(cls, session: Session, settings: Settings, now: datetime) -> "LogFiles":
+        """List them, and compare them with the ledger.
+
+        Raises:
+            HealthAssetsError: they cannot be listed.
+        """
+        unreadable: Faults = {}
+        oddities: dict[str, str] = {}
+        files = list_files(settings.raw, unreadable, oddities)
+        limits = Limits.of(settings, now)
+        known = FileLedger(session).known(limits.until)
+        return cls(
+            known=known,
+            recognized=recognize(known, files, unreadable, unpacking=limits.unpacking, trusted=settings.trust),
+            unreadable=unreadable,
+            oddities=distrusted(files, settings.trust) | oddities,
+        )
+
+
+def changes_of_files(session: Session, settings: Settings, files: LogFiles) -> Iterator[str]:
+    """Reasons, each in a sentence, for which logs have to be read, or what the ledger says of them is to be changed."""
+    ledger = Ledger(session)
+    if not files.recognized.files:
         yield "no raw log is there"
-    if unreadable or ledger.unreadable():
+    if files.unreadable or ledger.unreadable():
         yield "a raw log cannot be read, or could not"
     if not ledger.knows_root(settings.raw):
         yield "the raw root is another one"
-    if not file_ledger.has_noted(oddities):
+    if not FileLedger(session).has_noted(files.oddities):
         yield "something else is odd about the raw logs"
-    limits = Limits.of(settings, now)
-    known = file_ledger.known(limits.until)
-    found = recognize(known, files, unreadable, unpacking=limits.unpacking, trusted=settings.trust)
-    if not is_settled(known, found):
+    if not is_settled(files.known, files.recognized):
         yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"
-    asked = Asked(
-        session, hours.span, names_of(found.files), settings.reach_hours, settings.lookback_hours, settings.horizon(now)
-    )
-    yield from _lacks(session, asked, hours, settings)
-    yield from _tells(session, settings, hours)
 
 
 def rests_on(hours: HourRange | HourGroups, settings: Settings) -> HourRange:

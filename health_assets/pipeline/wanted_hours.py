@@ -1,4 +1,4 @@
-"""Hours that a command is about: those that were named, else those that the logs have events of.
+"""Hours that a command is about: those that were named, else those of which the logs that were loaded have events.
 
 What belongs here: reading names of hours, refusing those that have not begun, leaving out holes in which nothing
 happened. What does not: what is shown of it (`cli`) and arithmetic on sets of hours (`planning`).
@@ -7,8 +7,8 @@ The hour that runs is not over, so its events are not all there yet. It is chose
 hour that is over, as it is so far; otherwise only when it is named.
 """
 
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
@@ -19,13 +19,16 @@ from health_assets.core.systems import parts
 from health_assets.core.targets import load_targets
 from health_assets.core.wording import counted
 from health_assets.logs.limits import Limits
-from health_assets.logs.stores import NAMES_THAT_COUNT, Faults, list_files
-from health_assets.pipeline.file_counts import counting_of
+from health_assets.logs.stores import NAMES_THAT_COUNT, list_files
 from health_assets.pipeline.files_without_events import sentences_about
-from health_assets.pipeline.late_logs import HeldHours, facts_of, held_hours
+from health_assets.pipeline.ingest_report import IngestReport
+from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.planning import late_ranges, newest_finished_hour
+from health_assets.pipeline.resource import Pipeline
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.log_hours import HeldHours, LogHours
 from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
 
@@ -36,35 +39,42 @@ class WantedHours:
     Args:
         hours: the hours.
         told: sentences about the choice.
+        loaded: report of the logs that were loaded to find them out, where any were.
     """
 
     hours: HourGroups
     told: tuple[str, ...] = ()
+    loaded: IngestReport | None = None
 
 
-def wanted_hours(settings: Settings, first: str | None, end: str | None, now: datetime) -> WantedHours:
-    """The hours from `first` to `end`; where one is missing, those that the logs in the raw root tell.
+def wanted_hours(pipeline: Pipeline, first: str | None, end: str | None, *, read_anew: bool = False) -> WantedHours:
+    """The hours from `first` to `end`; where one is missing, those of the logs, of which new ones are loaded for it.
 
     Args:
-        settings: where the logs and the warehouse are.
+        pipeline: where logs, targets and warehouse are.
         first: the first hour, as it was named.
         end: the hour to stop before, as it was named.
-        now: the time.
+        read_anew: whether every log is read for it.
 
     Raises:
         HealthAssetsError: a name is no hour, or one that has not begun; the range is empty; the warehouse was filled
-            from another raw root; the logs hold no event of an hour that has begun.
+            from another raw root; the logs hold no event of an hour that has begun, or cannot be loaded.
     """
-    start, stop = first and parse_hour(first), end and parse_hour(end)
-    _refuse_future(start or None, stop or None, now)
-    if start and stop:
-        if stop <= start:
-            raise HealthAssetsError(f"--to ({end}) must be after --from ({first})")
-        _refuse_another_root(settings)
-        return WantedHours(HourGroups((HourRange(start, stop),)))
+    settings, now = pipeline.settings, pipeline.clock()
+    start, stop = (first and parse_hour(first)) or None, (end and parse_hour(end)) or None
+    _refuse_future(start, stop, now)
+    if start and stop and stop <= start:
+        raise HealthAssetsError(f"--to ({end}) must be after --from ({first})")
     _refuse_another_root(settings)
-    held, scored = _look(settings, now)
-    return _of_logs(settings, held, scored, start or None, stop or None, now)
+    if start and stop:
+        return WantedHours(HourGroups((HourRange(start, stop),)))
+    loaded = load_new_logs(pipeline, lambda session: _held_hours(session, settings, now), read_anew=read_anew)
+    try:
+        with pipeline.read() as session:
+            held, scored = _held_hours(session, settings, now), MaterializedHours(session).of_any(_scores())
+    except NoWarehouseError:
+        raise _without_events(settings, HeldHours(set(), set(), set()), {}, now) from None
+    return replace(_of_logs(settings, held, scored, start, stop, now), loaded=loaded)
 
 
 def _refuse_future(start: datetime | None, stop: datetime | None, now: datetime) -> None:
@@ -99,29 +109,33 @@ def _refuse_another_root(settings: Settings) -> None:
         return
 
 
-def _look(settings: Settings, now: datetime) -> tuple[HeldHours, set[datetime]]:
-    """The hours of the logs, and the hours that have scores already."""
-    unreadable: Faults = {}
-    files, warehouse = list_files(settings.raw, unreadable), Warehouse.of(settings)
-    limits = Limits.of(settings, now)
-    try:
-        with warehouse.read() as session:
-            facts = facts_of(session, files, unreadable, limits=limits, trusted=settings.trust)
-            scored = MaterializedHours(session).of_any(_scores())
-    except NoWarehouseError:
-        facts, scored = facts_of(None, files, limits=limits, trusted=settings.trust), set()
-    held = held_hours(facts, unreadable, limits, counting_of(warehouse))  # while nobody waits for the warehouse
-    if held.events:
-        return held, scored
+def _held_hours(session: Session, settings: Settings, now: datetime) -> HeldHours:
+    """The hours of the logs that were loaded.
+
+    Raises:
+        HealthAssetsError: no log holds an event.
+    """
+    held = LogHours(session).held()
+    if not held.events:
+        raise _without_events(settings, held, Ledger(session).unreadable(), now)
+    return held
+
+
+def _without_events(
+    settings: Settings, held: HeldHours, unreadable: Mapping[str, str], now: datetime
+) -> HealthAssetsError:
+    """Say why no hour has an event."""
+    unreadable = {**unreadable}
+    files, root = list_files(settings.raw, unreadable), shown(settings.raw)
     if not files and unreadable:
-        raise HealthAssetsError(f"no raw log below {shown(settings.raw)} can be read: {'; '.join(unreadable.values())}")
+        return HealthAssetsError(f"no raw log below {root} can be read: {'; '.join(unreadable.values())}")
     if not files:
-        raise HealthAssetsError(f"no raw log lies below {shown(settings.raw)}; {NAMES_THAT_COUNT}")
+        return HealthAssetsError(f"no raw log lies below {root}; {NAMES_THAT_COUNT}")
     logs = "the raw log" if len(files) == 1 else f"the {len(files):,} raw logs"
     why = "; ".join(unreadable.values())
     if held.rejected:
-        why = ". ".join(sentences_about(files, load_targets(settings.targets), limits))
-    raise HealthAssetsError(f"there is no event in {logs} below {shown(settings.raw)}; {why or 'they hold no line'}")
+        why = ". ".join(sentences_about(files, load_targets(settings.targets), Limits.of(settings, now)))
+    return HealthAssetsError(f"there is no event in {logs} below {root}; {why or 'they hold no line'}")
 
 
 def _scores() -> list[str]:

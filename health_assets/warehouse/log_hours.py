@@ -4,6 +4,7 @@ What belongs here: looking at `raw_logs` hour by hour, without changing it. What
 and keeping the account (`ledger`).
 """
 
+from collections.abc import Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,16 +24,41 @@ class RejectedElsewhere:
     first: datetime
 
 
+@dataclass(frozen=True)
+class HeldHours:
+    """The hours that raw logs hold something of.
+
+    Args:
+        events: hours of events.
+        rejected: hours of rejected lines.
+        loaded: hours of events that are in the tables, although their files are gone.
+    """
+
+    events: Set[datetime]
+    rejected: Set[datetime]
+    loaded: Set[datetime]
+
+
 class LogHours:
     """The hours of all raw logs that were read, within a session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def known_hours(self) -> list[tuple[str, str, datetime, bool]]:
-        """File, kind of record and hour of every part that has lines, and whether the hour's table has them."""
-        return self._session.query(
-            "SELECT source_file, record_type, hour, is_loaded FROM raw_logs WHERE lines > coalesce(lost, 0)"
+    def held(self) -> HeldHours:
+        """The hours that the logs hold something of, as far as they have been read."""
+        rows = self._session.query(
+            """
+            SELECT DISTINCT parts.hour, parts.record_type = 'rejected', parts.is_loaded,
+                files.source_file IS NOT NULL AND files.gone_at IS NULL
+            FROM raw_logs AS parts LEFT JOIN raw_files AS files ON files.source_file = parts.source_file
+            WHERE parts.lines > coalesce(parts.lost, 0)
+            """
+        )
+        return HeldHours(
+            events={hour for hour, is_rejected, _, is_there in rows if is_there and not is_rejected},
+            rejected={hour for hour, is_rejected, _, is_there in rows if is_there and is_rejected},
+            loaded={hour for hour, is_rejected, is_loaded, _ in rows if is_loaded and not is_rejected},
         )
 
     def all_event_hours(self) -> set[datetime]:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -358,10 +357,10 @@ def test_whoever_names_a_folder_without_raw_logs_is_told_which_names_count(tmp_p
     project = Project(tmp_path)
     project.write_log("traces.json.zst", ["Collectors can write this too"])
     with pytest.raises(HealthAssetsError, match=r"^no raw log lies below .*; names that count end in \.jsonl, "):
-        wanted_hours(project.settings, None, None, datetime.now(UTC))
+        wanted_hours(project.pipeline, None, None)
     project.write_log("traces.json", ["bad"], modified=START)
     with pytest.raises(HealthAssetsError, match=r"traces\.json looks like plain text; write one JSON object a line"):
-        wanted_hours(project.settings, None, None, datetime.now(UTC))
+        wanted_hours(project.pipeline, None, None)
 
 
 def test_lines_that_were_rejected_in_other_hours_are_counted_and_their_hour_is_named(tmp_path: Path) -> None:

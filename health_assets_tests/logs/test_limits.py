@@ -125,15 +125,16 @@ def test_the_sensor_finds_the_line_when_its_hour_is_over(clocked: Project, insta
 def test_a_line_of_the_future_makes_no_hour_and_hides_none(clocked: Project) -> None:
     future = [event("execution", NOW + timedelta(days=40)), event("execution", datetime(2099, 1, 1, tzinfo=UTC))]
     clocked.write_log("a.jsonl", [event("execution", AT), *future], modified=AT)
-    found = wanted_hours(clocked.settings, None, None, NOW)
+    found = wanted_hours(clocked.pipeline, None, None)
     assert found.hours.ranges == (HourRange.of(START),)
     clocked.materialize(found.hours)
     assert clocked.query("SELECT DISTINCT hour FROM materialized_hours") == [(START,)]
     assert len(reasons(clocked)) == 2
     clocked.write_log("a.jsonl", future, modified=AT)
     with pytest.raises(HealthAssetsError, match=r"line 1: .* in the future"):
-        wanted_hours(replace(clocked, folder=clocked.folder / "other").settings.model_copy(
-            update={"raw": clocked.raw}), None, None, NOW)  # fmt: skip
+        other = replace(clocked, folder=clocked.folder / "other")
+        other.raw = clocked.raw
+        wanted_hours(other.pipeline, None, None)
 
 
 # -- long names and texts ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -276,7 +277,7 @@ def test_logs_without_any_event_are_told_by_name_look_and_reason_at_once(project
     project.write_bytes("t.json", b"a,b\n1,2\n", modified=START)
     project.write_bytes("z.jsonl.gz", b'{"type":"execution","execution_id":"e"}\n', modified=START)
     with pytest.raises(HealthAssetsError) as told:
-        wanted_hours(project.pipeline.settings, None, None, NOW)
+        wanted_hours(replace(project.pipeline, clock=lambda: NOW), None, None)
     text = str(told.value)
     assert "cc.jsonl looks like a session of Claude Code" in text
     assert "line 1: type must be one of execution, trigger" in text

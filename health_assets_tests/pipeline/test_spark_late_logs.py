@@ -22,7 +22,7 @@ from health_assets.logs.late_memory import Count, LateMemory
 from health_assets.logs.stores import Faults
 from health_assets.pipeline import other_machines
 from health_assets.pipeline.file_counts import counted_here, counting_of
-from health_assets.pipeline.late_logs import HeldHours, all_unread, facts_of, held_hours, late_parts
+from health_assets.pipeline.late_logs import all_unread, late_parts, unread
 from health_assets.pipeline.wanted_hours import wanted_hours
 from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
@@ -84,27 +84,25 @@ def no_line_is_read_here() -> Iterator[None]:
 
 
 class Found(NamedTuple):
-    """What a look finds: late parts, files that cannot be read, what each file holds, and the hours of the logs."""
+    """What a look finds: late parts, files that cannot be read, and what each file holds."""
 
     late: dict[Part, Lines]
     unreadable: Faults
     counts: dict[str, set[Count] | None]
-    hours: HeldHours
 
 
 def looked(project: Project, files: list[RawFile]) -> Found:
     """What a look at files finds, by the machines that compute for the warehouse."""
     count, limits, unreadable = counting_of(project.warehouse), project.pipeline.limits, Faults()
     with project.warehouse.read() if project.has_warehouse else nullcontext() as session:
-        facts = facts_of(session, files, limits=limits)
+        known = unread(session, files, limits=limits) if session else all_unread(files, limits)
     memory = LateMemory(limits)
-    late = late_parts(facts.unread, memory, unreadable, limits, count)
+    late = late_parts(known, memory, unreadable, limits, count)
     counts = {file.source_file: memory.of(file).counts for file in files}
     return Found(
         late=late,
         unreadable=unreadable,
         counts={name: None if own is None else set(own) for name, own in counts.items()},
-        hours=held_hours(facts, {}, limits, count),
     )
 
 
@@ -118,9 +116,9 @@ def looked_alike(pair: Pair, files: list[RawFile]) -> Found:
 
 
 def assert_same_hours_are_wanted(pair: Pair) -> None:
-    expected = wanted_hours(pair.duckdb.settings, None, None, NOW)
+    expected = wanted_hours(pair.duckdb.pipeline, None, None)
     with no_line_is_read_here():
-        assert wanted_hours(pair.spark.settings, None, None, NOW) == expected
+        assert wanted_hours(pair.spark.pipeline, None, None) == expected
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly), pytest.param(3, marks=pytest.mark.nightly)])  # fmt: skip

@@ -3,24 +3,24 @@
 import os
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.logs.files import list_files
-from health_assets.logs.reader import Content
-from health_assets.pipeline import file_counts
-from health_assets.pipeline.late_logs import HeldHours, late_parts, unread
+from health_assets.pipeline.late_logs import late_parts, unread
+from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.wanted_hours import WantedHours, wanted_hours, worth_materializing
 from health_assets.systems.staleness import left_behind, stale_hours
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.log_hours import HeldHours
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import FLEET, ONE_SYSTEM_BY_DAY, Project, Row, assert_same_tables, hours_from
 
 NOW = START + timedelta(days=3, minutes=20)
 RUNNING = START + timedelta(days=3)
+RESULTS = ("executions", *FLEET[1:])
 
 
 def hour(number: int) -> datetime:
@@ -28,7 +28,7 @@ def hour(number: int) -> datetime:
 
 
 def wanted(project: Project, first: str | None = None, end: str | None = None, now: datetime = NOW) -> WantedHours:
-    return wanted_hours(project.settings, first, end, now)
+    return wanted_hours(Pipeline(settings=project.settings, clock=lambda: now), first, end)
 
 
 def test_hours_that_have_not_begun_are_refused_in_one_sentence(project: Project) -> None:
@@ -59,20 +59,40 @@ def test_the_hour_that_runs_is_taken_only_when_it_is_named(project: Project) -> 
     assert by_itself.told[1:] == ("they hold events of 2026-06-10T00 too, which is not over and left for later",)
 
 
-def test_somebody_may_write_while_new_logs_are_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.write_log("a.jsonl", [line(execution("a", "planner", START))])
-    project.ingest(hours_from(START, 2))
-    project.write_log("b.jsonl", [line(execution("b", "planner", START + HOUR))])
-    read, real = [], file_counts.contents
+def test_lines_that_tell_the_hours_are_not_read_again_by_the_run(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("a", "planner", START)), "bad"], modified=START)
+    found = wanted(project)
+    assert found.loaded is not None
+    assert (found.loaded.lines_read, found.loaded.rejected) == (2, 1)
+    assert not project.ingest(found.hours.span).files_read
+    again = wanted(project)
+    assert (again.hours, again.loaded) == (found.hours, None)
 
-    def noted(*arguments: Any) -> list[Content]:
-        project.change("INSERT INTO raw_roots VALUES ('another')")
-        read.extend(arguments[0])
-        return real(*arguments)
 
-    monkeypatch.setattr(file_counts, "contents", noted)
-    assert list(wanted(project).hours) == [START, START + HOUR]
-    assert [file.source_file for file in read] == ["b.jsonl"]
+def test_a_late_line_that_tells_the_hours_changes_the_results_of_its_hour_and_of_those_after_it(
+    project: Project,
+) -> None:
+    project.write_log("a.jsonl", [line(execution(f"e{n}", "planner", START + n * HOUR)) for n in range(0, 30, 5)])
+    project.materialize(wanted(project).hours, only=FLEET)
+    project.write_log("late.jsonl", [line(execution("late", "planner", START + 6 * HOUR, status="failure"))])
+    found = wanted(project)
+    assert found.loaded is not None
+    project.materialize(found.hours, only=FLEET)
+    assert_same_tables(
+        project.tables(names=RESULTS), project.clean_rebuild(found.hours.span, only=FLEET).tables(names=RESULTS)
+    )
+
+
+def test_logs_of_a_wrong_folder_do_not_bind_the_warehouse_to_it(project: Project) -> None:
+    wrong, right = project.folder / "wrong", project.raw
+    wrong.mkdir()
+    (wrong / "a.jsonl").write_text("no event\n")
+    project.raw = wrong
+    with pytest.raises(HealthAssetsError, match="there is no event in the raw log below"):
+        wanted(project)
+    project.raw = right
+    project.write_log("b.jsonl", [line(execution("b", "planner", START))])
+    assert list(wanted(project).hours) == [START]
 
 
 def test_a_log_that_was_merely_touched_holds_what_it_held(project: Project) -> None:

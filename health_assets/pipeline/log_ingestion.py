@@ -1,0 +1,138 @@
+"""Ingesting the logs as they lie there: listing them, and trying again where one changes meanwhile.
+
+What belongs here: what the ingestion of a step and the loading of a command have in common. What does not: loading
+(`ingestion`), and the assets of the step (`record_step`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from health_assets.core.errors import NoWarehouseError, UnreadableFilesError
+from health_assets.core.hours import HourGroups
+from health_assets.core.temporary import remove_what_the_dead_left
+from health_assets.logs.files import list_files
+from health_assets.logs.stores import Faults, RawFile, Stamp, distrusted, is_among, require_root
+from health_assets.pipeline.grounds import Grounds
+from health_assets.pipeline.ingest_report import IngestReport
+from health_assets.pipeline.ingestion import ingest
+from health_assets.pipeline.resource import Pipeline
+from health_assets.pipeline.unchanged_logs import LogFiles, changes_of_files
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.session import Session
+
+Result = TypeVar("Result")
+MOST_TRIES = 3
+"""How often a run tries to read a log that changes meanwhile."""
+
+
+def ingest_logs(
+    pipeline: Pipeline,
+    hours: HourGroups | None,
+    then: Callable[[Session, IngestReport, Mapping[str, str]], Result],
+    *,
+    with_new_targets: bool = False,
+    read_anew: bool = False,
+) -> Result:
+    """Bring the record tables up to date with every readable raw log, in one transaction.
+
+    What there is to read is found out in each transaction anew: while a run waits for its turn, another one may load
+    more than there was before, which an old listing would take away again.
+
+    Args:
+        pipeline: where logs, targets and warehouse are.
+        hours: the hours asked for; None for what is new or changed in the logs alone, whatever hours it is of.
+        then: called before the transaction ends, with the report and what is odd about files, by name.
+        with_new_targets: whether targets that have changed apply to rows of the hours that are there already.
+        read_anew: whether every file is compared with what was read of it, whatever its size and times say.
+
+    Returns:
+        What `then` returns.
+
+    Raises:
+        HealthAssetsError: the raw root, the targets or the warehouse cannot be read.
+    """
+    settings, failures = pipeline.settings, _Failures()
+    require_root(pipeline.raw_root)  # whoever mistypes this or the targets need not wait to be told
+    pipeline.load_targets()
+    remove_what_the_dead_left()
+    while True:
+        files: list[RawFile] = []
+        try:
+            with pipeline.write() as session:
+                unreadable: Faults = {}
+                oddities: dict[str, str] = {}
+                files = list_files(pipeline.raw_root, unreadable, oddities)
+                unreadable |= failures.still_of(files)
+                files = [file for file in files if not is_among(unreadable, file.source_file)]
+                Ledger(session).require_root(pipeline.raw_root, files)
+                oddities = distrusted(files, settings.trust) | oddities
+                odd = FileLedger(session).write_oddities(oddities)
+                targets = pipeline.load_targets()
+                report = ingest(
+                    session, files, hours, targets,
+                    settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=with_new_targets,
+                    unreadable=unreadable, trusted_judgements=settings.trust, limits=pipeline.limits,
+                    grounds=Grounds.of(settings, targets, hours) if hours else None,
+                    horizon=pipeline.horizon, read_anew=read_anew,
+                )  # fmt: skip
+                return then(session, report, {**odd, **report.told})
+        except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
+            failures.add(files, error.faults)
+
+
+def load_new_logs(
+    pipeline: Pipeline, check: Callable[[Session], object], *, read_anew: bool = False
+) -> IngestReport | None:
+    """Load the logs that are new or changed, whatever hours they are of; None where there are none.
+
+    Args:
+        pipeline: where logs, targets and warehouse are.
+        check: called once they are loaded; what it raises takes them back.
+        read_anew: as of `ingest_logs`.
+
+    Raises:
+        HealthAssetsError: as of `ingest_logs`.
+    """
+    try:
+        with pipeline.read() as session:
+            files = LogFiles.of(session, pipeline.settings, pipeline.clock())
+            is_settled = next(changes_of_files(session, pipeline.settings, files), None) is None
+        if is_settled and not read_anew:
+            return None
+    except NoWarehouseError:
+        if not list_files(pipeline.raw_root, {}):
+            return None
+
+    def checked(session: Session, report: IngestReport, _: Mapping[str, str]) -> IngestReport:
+        check(session)
+        return report
+
+    return ingest_logs(pipeline, None, checked, read_anew=read_anew)
+
+
+class _Failures:
+    """Logs that were listed and could not be read in this run.
+
+    A name that has another file by now, as after a rotation, is tried again, for the log may be there twice otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._stamps: dict[str, set[Stamp]] = {}
+        self._reasons: Faults = {}
+
+    def add(self, files: Sequence[RawFile], faults: Faults) -> None:
+        """Note which of the files, as they were listed, cannot be read, and why."""
+        for file in files:
+            if file.source_file in faults:
+                self._stamps.setdefault(file.source_file, set()).add(file.stamp)
+        self._reasons |= faults
+
+    def still_of(self, files: Sequence[RawFile]) -> Faults:
+        """Faults of these files that are as they were when they could not be read, or that failed too often."""
+        failed = [(file, self._stamps[file.source_file]) for file in files if file.source_file in self._stamps]
+        return {
+            file.source_file: self._reasons[file.source_file]
+            for file, stamps in failed
+            if file.stamp in stamps or len(stamps) >= MOST_TRIES
+        }
