@@ -31,6 +31,7 @@ from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.importing import without_collections
 from health_assets.core.settings import Settings, load_settings
+from health_assets.core.wording import seconds_of
 
 if TYPE_CHECKING:
     from health_assets.consumer import Answer
@@ -95,6 +96,24 @@ def materialize(
         with audited(settings, "materialize", **asked):
             wanted = hours_asked_for(settings, start, end, anew=anew)
             materialize_hours(settings, wanted.hours, BEGAN, system or (), anew=anew, loaded=wanted.loaded)
+
+
+@app.command()
+def run(
+    every: Annotated[str, typer.Option(help="How often to look for what is new: like 30s, 5m or 1h.")] = "1m",
+    raw: RawOption = None,
+    targets: TargetsOption = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Keep everything up to date in one process: new hours when they are over, late logs as they come."""
+    with readable_errors():
+        settings, every_s = settings_of(raw, targets, warehouse), seconds_of(every)
+        _require_targets(settings)
+        with console.status("loading"):
+            from health_assets.cli.keeping_up import keep_up
+
+        with audited(settings, "run", every=every, warehouse=warehouse_name(settings)):
+            keep_up(settings, every_s)
 
 
 @app.command()

@@ -25,7 +25,7 @@ from health_assets.core.temporary import temporary_folder
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableErrorInfo, environ, instance_in
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
-from health_assets.defs.specs import READ_ANEW_TAG, RECORDS_TAG
+from health_assets.defs.specs import ONLY_STALE_TAG, READ_ANEW_TAG, RECORDS_TAG
 from health_assets.defs.turns.turns import Turn, this_command
 from health_assets.pipeline.resource import Pipeline
 
@@ -36,7 +36,13 @@ INTERRUPTIONS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 
 
 def run_in_dagster(
-    pipeline: Pipeline, hours: HourGroups, systems: Collection[str], say: Callable[[str], None], *, read_anew: bool
+    pipeline: Pipeline,
+    hours: HourGroups,
+    systems: Collection[str],
+    say: Callable[[str], None],
+    *,
+    read_anew: bool,
+    only_stale: bool,
 ) -> tuple[str | None, bool]:
     """Make a run in the user's Dagster.
 
@@ -46,6 +52,7 @@ def run_in_dagster(
         systems: scoring systems to materialize; all where none is named.
         say: told which other run has to be waited for, if any.
         read_anew: whether every raw log is compared with what was read of it.
+        only_stale: whether hours are left alone whose inputs have not changed since they were made.
 
     Returns:
         Why it failed, where it did for another reason than a check, and whether it was asked to end.
@@ -63,6 +70,7 @@ def run_in_dagster(
         job = definitions.resolve_job_def(JOB)
         tags = named_hours_tags(hours) | hours_tags(hours) | NEVER_AGAIN
         tags |= {RECORDS_TAG: records_in(settings, os.environ)} | ({READ_ANEW_TAG: "true"} if read_anew else {})
+        tags |= {ONLY_STALE_TAG: "true"} if only_stale else {}
         result = job.execute_in_process(
             instance=instance, tags=tags, run_config=QUIET, raise_on_error=False, run_id=run_id
         )

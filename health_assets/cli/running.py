@@ -40,6 +40,7 @@ def run_hours(
     *,
     say: Callable[[str], None] = lambda _: None,
     read_anew: bool = False,
+    only_stale: bool = False,
     loaded: IngestReport | None = None,
 ) -> Outcome:
     """Materialize the assets for these hours, with checks, as one run in this process.
@@ -51,6 +52,7 @@ def run_hours(
         systems: scoring systems to materialize, keys of `SYSTEMS`; all where none is named.
         say: told which other run has to be waited for, if any.
         read_anew: whether every raw log is compared with what was read of it, whatever its size and times say.
+        only_stale: whether hours are left alone whose inputs have not changed since they were made.
         loaded: report of logs that were loaded just before.
 
     Raises:
@@ -59,7 +61,7 @@ def run_hours(
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
-    plan = plan_of(HourGroups(hours.ranges), systems, read_anew=read_anew)
+    plan = plan_of(HourGroups(hours.ranges), systems, read_anew=read_anew, only_stale=only_stale)
     collector = OutcomeCollector()
 
     def take(event: Event) -> None:
@@ -72,7 +74,9 @@ def run_hours(
             from health_assets.cli.dagster_run import run_in_dagster
 
             of_dagster = replace(pipeline, on_event=take)
-            error, was_stopped = run_in_dagster(of_dagster, plan.hours, systems, say, read_anew=read_anew)
+            error, was_stopped = run_in_dagster(
+                of_dagster, plan.hours, systems, say, read_anew=read_anew, only_stale=only_stale
+            )
         else:
             error, was_stopped = _run_here(pipeline, plan, take, collector)
     keep_compiled_sql()
@@ -97,7 +101,9 @@ def _run_here(
     return None, False
 
 
-def plan_of(hours: HourGroups, systems: Collection[str] = (), *, read_anew: bool = False) -> Plan:
+def plan_of(
+    hours: HourGroups, systems: Collection[str] = (), *, read_anew: bool = False, only_stale: bool = False
+) -> Plan:
     """The plan of all assets of these systems, or of all, with their checks.
 
     Raises:
@@ -111,6 +117,7 @@ def plan_of(hours: HourGroups, systems: Collection[str] = (), *, read_anew: bool
         assets=set(assets),
         checks={asset: graph.check_names(asset) for asset in assets},
         read_anew=read_anew,
+        only_stale=only_stale,
         has_summaries=False,
     )
 

@@ -1,8 +1,11 @@
 """Numbers and names in sentences. The sentences themselves do not belong here."""
 
 import math
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+from health_assets.core.errors import HealthAssetsError
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -48,6 +51,18 @@ def share(value: float, *, beside: float | None = None) -> str:
     places = math.ceil(-math.log10(lacking))
     shown = percent if percent < 1 else math.floor(round(percent * 10**places, 6)) / 10**places
     return f"{shown:.{places}f}%".replace(".0%", "%")
+
+
+def seconds_of(text: str) -> int:
+    """The seconds of a duration such as 30s, 5m or 1h.
+
+    Raises:
+        HealthAssetsError: it is none, or shorter than a second.
+    """
+    found = re.fullmatch(r"([1-9][0-9]{0,5})(s|m|h)", text.strip())
+    if found is None:
+        raise HealthAssetsError(f"{text!r} is no duration like 30s, 5m or 1h")
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def duration(seconds: float | None) -> str:

@@ -1,0 +1,140 @@
+"""The command `run`: keep the tables up to date in one process, until it is stopped.
+
+What belongs here: looking every so often, making what is due, saying what came of it. What does not: which hours are
+due (`systems.due_hours`), and one run (`running`). Everything is imported once, so that an hour costs its work alone.
+"""
+
+import logging
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from health_assets.cli.run_report import print_outcome
+from health_assets.cli.running import run_hours, turn_to_write
+from health_assets.cli.speaking import MOST_TOLD, console, say
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError, TurnTimeoutError
+from health_assets.core.interruption import ended_by_sigterm
+from health_assets.core.settings import Settings
+from health_assets.core.terminal import printable
+from health_assets.pipeline.ingest_report import IngestReport
+from health_assets.pipeline.log_ingestion import load_new_logs
+from health_assets.pipeline.resource import Pipeline
+from health_assets.pipeline.wanted_hours import wanted_hours
+from health_assets.quality.evaluation import import_great_expectations
+from health_assets.systems.due_hours import SCORED, Due, due_hours
+from health_assets.warehouse.materialized import MaterializedHours
+
+RETRY_S = 3600.0
+"""After a failure the same hours are made again once new logs are there, or after so long."""
+
+_log = logging.getLogger(__name__)
+
+
+def keep_up(settings: Settings, every_s: float) -> None:
+    """Look for what is due every so often, and make it, until SIGINT or SIGTERM.
+
+    Args:
+        settings: where logs, targets and warehouse are.
+        every_s: seconds from the begin of a look to that of the next.
+    """
+    import_great_expectations()
+    keeper = Keeper(Pipeline(settings=settings))
+    try:
+        with ended_by_sigterm():
+            while True:
+                began_s = time.monotonic()
+                if keeper.look():
+                    break
+                time.sleep(max(0.0, began_s + every_s - time.monotonic()))
+    except (KeyboardInterrupt, SystemExit):
+        pass
+    say("stopped")
+
+
+class Keeper:
+    """Keeps the tables of a pipeline up to date.
+
+    Args:
+        pipeline: where logs, targets and warehouse are, and the clock.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._failed: dict[Due, float] = {}
+        """When hours were made that failed, by the monotonic clock."""
+        self._told = ""
+
+    def look(self) -> bool:
+        """Load what is new in the logs and make what is due; gives whether a run was asked to end."""
+        try:
+            loaded, due = self._due()
+        except HealthAssetsError as error:
+            self._tell(str(error))
+            return False
+        self._told = ""
+        if loaded and loaded.has_read:
+            self._failed.clear()
+            if not due:
+                _log.info("loaded %d lines and %d spans", loaded.lines_read, loaded.spans_read)
+        for one in due:
+            if self._make(one, loaded):
+                return True
+            loaded = None
+        return False
+
+    def _due(self) -> tuple[IngestReport | None, list[Due]]:
+        """What was loaded, and what is due by then.
+
+        Raises:
+            HealthAssetsError: logs, targets or warehouse cannot be read, or the logs hold no event.
+        """
+        settings = self._pipeline.settings
+        with turn_to_write(settings, say) as turn:
+            pipeline = replace(self._pipeline, turn=turn)
+            if not _has_scores(pipeline):
+                wanted = wanted_hours(pipeline, None, None)
+                return wanted.loaded, [Due(hours=wanted.hours, only_stale=False)]
+            loaded = load_new_logs(pipeline, lambda _: None)
+        with self._pipeline.read() as session:
+            due = due_hours(session, settings, self._pipeline.clock())
+        return loaded, [one for one in due if self._is_to_be_tried(one)]
+
+    def _is_to_be_tried(self, due: Due) -> bool:
+        failed_at_s = self._failed.get(due)
+        return failed_at_s is None or time.monotonic() - failed_at_s >= RETRY_S
+
+    def _make(self, due: Due, loaded: IngestReport | None) -> bool:
+        """Make hours, and print what came of it; gives whether the run was asked to end."""
+        began_s = time.monotonic()
+        try:
+            outcome = run_hours(
+                self._pipeline.settings, due.hours, lambda _: None, due.systems,
+                say=say, only_stale=due.only_stale, loaded=loaded,
+            )  # fmt: skip
+        except TurnTimeoutError as error:
+            self._tell(str(error))
+            return False
+        if outcome.was_stopped:
+            return True
+        console.print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
+        with self._pipeline.read() as session:
+            print_outcome(console, outcome, session, time.monotonic() - began_s)
+        self._failed.pop(due, None)
+        if problems := [*([outcome.error] if outcome.error else []), *outcome.faults]:
+            self._failed[due] = time.monotonic()
+            say(printable("; ".join(problems), MOST_TOLD))
+        return False
+
+    def _tell(self, sentence: str) -> None:
+        """Say a sentence, once while it is the same."""
+        if sentence != self._told:
+            say(printable(sentence, MOST_TOLD))
+            self._told = sentence
+
+
+def _has_scores(pipeline: Pipeline) -> bool:
+    try:
+        with pipeline.read() as session:
+            return MaterializedHours(session).first(SCORED) is not None
+    except NoWarehouseError:
+        return False

@@ -1,0 +1,100 @@
+"""The command `run`: one process that makes new hours and late ones by itself, and ends when it is told to."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from health_assets.cli.keeping_up import Keeper
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.hours import HOUR, HourRange, floor_hour
+from health_assets.core.wording import seconds_of
+from health_assets_tests.support.logs_made import execution, line
+from health_assets_tests.support.projects import Project, assert_same_tables, command_environment, command_line
+
+PATIENCE_S = 240
+TABLES = ("executions", "agent_health", "system_health", "session_scores")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path, None, 2, 4)
+
+
+def wait_until(holds: Callable[[], bool], otherwise: str) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < until, otherwise
+        time.sleep(0.5)
+
+
+def run_of(number: int, hours_ago: int) -> str:
+    return line(execution(f"e{number}", "planner", floor_hour(datetime.now(UTC)) - hours_ago * HOUR + HOUR / 2))
+
+
+def is_there(project: Project, execution_id: str) -> Callable[[], bool]:
+    def found() -> bool:
+        sql = (
+            "SELECT count(*) FROM system_health WHERE hour >= (SELECT min(hour) FROM executions WHERE execution_id = ?)"
+        )
+        try:
+            [(scored,)] = project.query(sql, [execution_id])
+        except NoWarehouseError:
+            return False
+        return scored > 0
+
+    return found
+
+
+def test_it_makes_the_hours_of_the_logs_then_late_ones_and_ends_when_it_is_told_to(project: Project) -> None:
+    project.write_log("a.jsonl", [run_of(n, n) for n in (3, 2)])
+    arguments = ["run", "--every", "1s", "--raw", str(project.raw), "--warehouse", str(project.warehouse_path)]
+    lengths = {"HEALTH_WINDOW_HOURS": "2", "HEALTH_LOOKBACK_HOURS": "4"}
+    process = subprocess.Popen(
+        command_line(*arguments), env=command_environment() | lengths,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        wait_until(is_there(project, "e2"), "no hour was made")
+        project.write_log("late.jsonl", [run_of(4, 4), "bad"])
+        wait_until(is_there(project, "e4"), "the late line counts nowhere")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        output, complaints = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, complaints
+    assert "read 2 lines of 1 file, kept 2, rejected 0" in output
+    assert complaints.splitlines()[-1] == "health-assets: stopped"
+
+
+def test_what_it_leaves_is_what_a_clean_rebuild_makes_and_another_look_finds_nothing_to_do(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keeper = Keeper(project.pipeline)
+    keeper.look()
+    keeper.look()
+    assert capsys.readouterr().err.count("no raw log lies below") == 1, "it is said once"
+    for number, lines in enumerate(([run_of(3, 3), run_of(2, 2)], [run_of(30, 3), "bad"], [run_of(4, 4)])):
+        project.write_log(f"{number}.jsonl", lines)
+        assert keeper.look() is False
+    made = sorted(project.built_hours("system_health"))
+    hours = HourRange(made[0], made[-1] + HOUR)
+    clean = project.clean_rebuild(hours)
+    assert_same_tables(project.tables(names=TABLES), clean.tables(names=TABLES))
+    before = project.query("SELECT max(materialized_at) FROM materialized_hours")
+    assert keeper.look() is False
+    assert project.query("SELECT max(materialized_at) FROM materialized_hours") == before
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), (" 5m", 300), ("1h", 3600)])
+def test_a_duration_is_a_number_and_a_unit(text: str, seconds: int) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "0s", "-1m", "1.5h", "1d", "m"])
+def test_what_is_no_duration_is_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(HealthAssetsError, match="is no duration like 30s, 5m or 1h"):
+        seconds_of(text)

@@ -1,0 +1,95 @@
+"""Hours that are due: those that are over and were missed, those of which something has changed, none twice."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from health_assets.cli.running import run_hours
+from health_assets.core.hours import HOUR, HourGroups, HourRange
+from health_assets.pipeline.log_ingestion import load_new_logs
+from health_assets.systems.due_hours import Due, due_hours
+from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.projects import FLEET, Project, hours_from
+
+SYSTEM = "agent_health_model"
+NOW = START + 10 * HOUR + timedelta(minutes=20)
+LAST = START + 9 * HOUR
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path, None, 2, 4, now=NOW)
+    made.write_log("a.jsonl", [line(execution(f"e{n}", "planner", START + n * HOUR + HOUR / 2)) for n in range(10)])
+    return made
+
+
+def load(project: Project) -> None:
+    load_new_logs(project.pipeline, lambda _: None)
+
+
+def due(project: Project, now: datetime = NOW) -> list[Due]:
+    with project.warehouse.read() as session:
+        return due_hours(session, project.settings, now)
+
+
+def late(hours: HourRange) -> Due:
+    return Due(hours=HourGroups((hours,)))
+
+
+def test_nothing_is_due_before_any_hour_was_made(project: Project) -> None:
+    load(project)
+    assert due(project) == []
+
+
+def test_an_hour_is_due_once_it_is_over_for_as_long_as_the_schedule_waits(project: Project) -> None:
+    project.materialize(hours_from(START, 10), only=FLEET)
+    assert due(project) == []
+    ends = START + 11 * HOUR
+    assert due(project, ends + timedelta(minutes=project.settings.schedule_minute - 1)) == []
+    [one] = due(project, ends + timedelta(minutes=project.settings.schedule_minute))
+    assert one == Due(hours=HourGroups((HourRange.of(START + 10 * HOUR),)), only_stale=False)
+
+
+def test_hours_that_were_missed_are_made_with_the_newest_as_far_as_it_looks_back(project: Project) -> None:
+    project.materialize(hours_from(START, 3), only=FLEET)
+    [missed, *_] = due(project)
+    assert list(missed.hours) == [*hours_from(LAST - 3 * HOUR, 4)]
+
+
+def test_a_late_line_makes_its_hour_due_and_those_that_look_back_on_it(project: Project) -> None:
+    project.materialize(hours_from(START, 10), only=FLEET)
+    project.write_log("late.jsonl", [line(execution("late", "planner", START + 2 * HOUR + HOUR / 2))])
+    load(project)
+    [one] = due(project)
+    assert one.only_stale
+    assert {START + 2 * HOUR, START + 3 * HOUR} <= set(one.hours) <= {*hours_from(START + 2 * HOUR, 4)}
+    project.materialize(one.hours, only=FLEET, only_stale=True)
+    assert due(project) == []
+
+
+def test_a_late_line_that_is_rejected_makes_its_hour_alone_due_until_it_was_checked(project: Project) -> None:
+    run_hours(project.settings, hours_from(START, 10), lambda _: None, [SYSTEM])
+    assert due(project) == []
+    project.write_log("late.jsonl", [line(execution("late", "planner", START + 2 * HOUR)), "bad"])
+    bad = line({"type": "trigger", "trigger_id": "t", "fired_at": (START + 5 * HOUR).isoformat(), "status": "no"})
+    project.write_log("late.jsonl", [bad])
+    load(project)
+    assert due(project) == [late(HourRange.of(START + 5 * HOUR))]
+    run_hours(project.settings, HourRange.of(START + 5 * HOUR), lambda _: None, [SYSTEM], only_stale=True)
+    assert due(project) == []
+
+
+def test_hours_that_logs_have_and_nobody_asked_for_are_due(project: Project) -> None:
+    project.materialize(HourRange.of(LAST), only=FLEET)
+    [one] = due(project)
+    assert START in one.hours and LAST in one.hours
+
+
+def test_hours_of_an_older_formula_are_due_for_its_system_alone(project: Project) -> None:
+    project.materialize(hours_from(START, 10), only=FLEET)
+    project.change(
+        "UPDATE materialized_hours SET formula_version = '0' WHERE asset = 'agent_health' AND hour = ?", [LAST]
+    )
+    [one] = due(project)
+    assert (list(one.hours), one.systems) == ([LAST], (SYSTEM,))
