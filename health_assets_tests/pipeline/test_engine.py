@@ -6,7 +6,7 @@ import pytest
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourGroups
-from health_assets.pipeline import record_step, system_step
+from health_assets.pipeline import log_ingestion, system_step
 from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.engine import planned_steps, run
 from health_assets.pipeline.events import (
@@ -146,7 +146,7 @@ def test_logs_that_cannot_be_read_leave_out_every_other_step(logged: Project, mo
     def away(*_: object) -> None:
         raise HealthAssetsError("no raw root")
 
-    monkeypatch.setattr(record_step, "require_root", away)
+    monkeypatch.setattr(log_ingestion, "require_root", away)
     told: list[Event] = []
     with pytest.raises(HealthAssetsError, match="no raw root"):
         for event in run(logged.pipeline, GRAPH, plan(*FLEET)):

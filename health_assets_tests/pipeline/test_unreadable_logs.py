@@ -358,7 +358,7 @@ def test_a_run_counts_the_folders_that_cannot_be_listed(project: Project, monkey
         unreadable["shut/"] = "cannot list the raw logs in shut: Permission denied"
         return list_files(root, None, oddities)
 
-    monkeypatch.setattr("health_assets.pipeline.record_step.list_files", listed)
+    monkeypatch.setattr("health_assets.pipeline.log_ingestion.list_files", listed)
     read = project.materialize(hours_from(START, 1), only=["ingest"])["raw_logs"]
     assert (read["files_unreadable"], read["folders_unreadable"]) == (1, 1)
 
