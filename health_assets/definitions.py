@@ -2,11 +2,9 @@
 
 from health_assets.core import json_logs
 from health_assets.defs.build import build_definitions
-from health_assets.defs.run_processes import fork_runs
 
 if json_logs.are_wanted():
     json_logs.log_json()
-fork_runs()
 # no function that Dagster calls later, though it has a decorator for one: a code server calls that as a run does, and
 # `build_definitions` could not tell the two apart
 defs = build_definitions()

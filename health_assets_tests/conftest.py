@@ -24,7 +24,7 @@ os.environ["XDG_CACHE_HOME"] = str(lasting_folder())  # no test knows SQL that o
 
 
 LONGEST_FIRST = (
-    "test_soak", "test_ingestion_properties", "test_dagster_runs", "test_ui", "test_kill", "test_pruning", "test_component", "test_run_processes",
+    "test_soak", "test_ingestion_properties", "test_dagster_runs", "test_ui", "test_kill", "test_pruning", "test_component",
     "test_formula_versions", "test_suites", "test_cli", "test_dev", "test_faults", "test_sql_memory",
     "test_wheel", "test_what_became_of_logs", "test_upgrades", "test_postgres_equality", "test_object_stores", "test_unreadable_logs",
 )  # fmt: skip

@@ -1,8 +1,7 @@
 """Parts of Dagster that it does not export and this project needs: tags, storages, and how an instance is made.
 
 What belongs here: every import from Dagster's private modules, each with its reason, but for those of modules that have
-a test of their own: how events are stored (`event_storage`, `postgres_event_storage`, `check_records`) and how a run's
-process starts (`run_processes`).
+a test of their own: how events are stored (`event_storage`, `postgres_event_storage`, `check_records`).
 What does not: what is made of these parts.
 
 They are those of Dagster 1.13, to which `pyproject.toml` pins it; `test_dagster_internals` fails first when they move.

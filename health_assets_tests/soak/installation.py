@@ -26,7 +26,6 @@ from dagster._daemon.controller import all_daemons_live
 
 from health_assets.cli.dagster_home import write_home
 from health_assets.core.settings import Settings
-from health_assets.defs.run_processes import IMPORTS
 from health_assets.warehouse.migrations import migrate
 from health_assets_tests.soak.services import Manager, Service, command_of
 from health_assets_tests.support import postgres_server
@@ -36,6 +35,8 @@ DISK_MIB = 3072
 READY_S = 180.0
 WRITER_END_S = 60.0
 SENSOR = "late_logs"
+SPAWNED = "multiprocessing.spawn import spawn_main"
+"""In the command line of a process that Dagster starts for a run."""
 WAREHOUSE, DAGSTER, WRITE_AHEAD_LOG, ELSE = "warehouse", "Dagster's records", "write-ahead log", "else"
 """Parts of the disk."""
 AGREES = "the tables agree with all"
@@ -115,14 +116,13 @@ class Installation:
         return ""
 
     def run_processes(self) -> list[psutil.Process]:
-        """The processes of runs that are under way, which the code server forks from one with their imports done."""
-        parents: dict[psutil.Process, int] = {}
+        """The processes of runs that are under way, which the code server starts."""
+        found = []
         for process in self.services["code-server"].below():
             with suppress(psutil.NoSuchProcess):
-                if IMPORTS in " ".join(process.cmdline()):
-                    parents[process] = process.ppid()
-        pids = {process.pid for process in parents}
-        return [process for process, parent in parents.items() if parent in pids]
+                if SPAWNED in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
 
     def used_mib(self) -> dict[str, float]:
         """The space that its data takes on the disk, in MiB: the warehouse, Dagster's records, PostgreSQL's log, all else.
