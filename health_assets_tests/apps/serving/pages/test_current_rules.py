@@ -64,6 +64,6 @@ def test_without_a_file_nobody_is_personal() -> None:
 def test_pages_are_answered_while_the_file_is_gone(tmp_path: Path) -> None:
     path, targets = make_warehouse(tmp_path)
     with readers_in_this_process(), served(path, pages=True, targets=targets) as server:
-        assert server.ask("/").status == 200
+        server.wait_for_pages()
         targets.unlink()
         assert server.ask("/").status == 200
