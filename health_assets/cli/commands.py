@@ -110,10 +110,10 @@ def run(
         settings, every_s = settings_of(raw, targets, warehouse), seconds_of(every)
         _require_targets(settings)
         with console.status("loading"):
-            from health_assets.cli.keeping_up import keep_up
+            from health_assets.cli.worker import run_worker
 
         with audited(settings, "run", every=every, warehouse=warehouse_name(settings)):
-            keep_up(settings, every_s)
+            run_worker(settings, every_s)
 
 
 @app.command()

@@ -23,13 +23,15 @@ from health_assets.core.terminal import printable
 
 if TYPE_CHECKING:
     from health_assets.pipeline.ingest_report import IngestReport
-    from health_assets.pipeline.wanted_hours import WantedHours
+    from health_assets.pipeline.partition_selection import PartitionSelection
 
 _log = logging.getLogger(__name__)
 NOT_AS_A_WHOLE = "steps before it are kept, tables of later ones are as they were: run it again"
 
 
-def hours_asked_for(settings: Settings, start: str | None, end: str | None, *, anew: bool = False) -> "WantedHours":
+def hours_asked_for(
+    settings: Settings, start: str | None, end: str | None, *, anew: bool = False
+) -> "PartitionSelection":
     """The hours named, from and to those of the logs where one is not; tells how they were chosen.
 
     Args:
@@ -39,20 +41,20 @@ def hours_asked_for(settings: Settings, start: str | None, end: str | None, *, a
         anew: whether every raw log is read where the logs tell the hours.
 
     Raises:
-        HealthAssetsError: as of `pipeline.wanted_hours`, or somebody stopped it.
+        HealthAssetsError: as of `pipeline.partition_selection`, or somebody stopped it.
     """
     with console.status("looking at the logs") as status:
         with without_collections():
             from health_assets.cli.running import turn_to_write
             from health_assets.logs.progress import listening
+            from health_assets.pipeline.partition_selection import select_hours
             from health_assets.pipeline.resource import Pipeline
-            from health_assets.pipeline.wanted_hours import wanted_hours
 
         turn = nullcontext(None) if start and end else turn_to_write(settings, say)
         try:
             with listening(lambda read: status.update(f"loading the logs: {read}")), turn as guard:
                 pipeline = Pipeline(settings=settings, turn=guard)
-                wanted = wanted_hours(pipeline, start, end, read_anew=anew)
+                wanted = select_hours(pipeline, start, end, read_anew=anew)
         except (KeyboardInterrupt, SystemExit):
             raise HealthAssetsError("stopped while logs were loaded, of which nothing was kept; run it again") from None
     for sentence in wanted.told:

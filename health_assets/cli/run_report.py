@@ -18,7 +18,7 @@ from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.pipeline.trace_reading import read_traces
 from health_assets.systems.agent_health_model.older_targets import older_targets
 from health_assets.systems.formula_versions import OlderResults
-from health_assets.warehouse.log_hours import LogHours, RejectedElsewhere
+from health_assets.warehouse.log_coverage import LogCoverage, RejectedElsewhere
 from health_assets.warehouse.rejected_rows import Reason, Rejections
 from health_assets.warehouse.session import Session
 
@@ -92,7 +92,7 @@ def _print_what_is_held(console: Console, session: Session, hours: HourRange, li
         f"  these hours hold {counted(executions, 'execution')}, {counted(scores, 'score')} of "
         f"{counted(agents, 'agent')}, {_rejected(rejections.lines(), lines_rejected)}"
     )
-    _print_rejections(console, rejections.reasons(), LogHours(session).rejected_elsewhere())
+    _print_rejections(console, rejections.reasons(), LogCoverage(session).rejected_elsewhere())
     _print_traces(console, session, hours)
     _print_names_with_uuids(console, session, hours)
     print_twins(console, session, hours)
@@ -180,7 +180,7 @@ def print_older_results(console: Console, older: Sequence[OlderResults]) -> None
 
 def _print_where_events_are(console: Console, session: Session) -> None:
     """Print the hours of the logs, for a user who asked for others."""
-    held = LogHours(session).event_span()
+    held = LogCoverage(session).event_span()
     if held is not None:
         console.print(f"[yellow]  no execution ended in these hours; the logs hold events of {held}[/]")
 

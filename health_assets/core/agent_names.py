@@ -1,7 +1,7 @@
 """Agents' names: patterns that fold the names that logs give into one agent (the `names:` of the targets file).
 
 What belongs here: one pattern, and the SQL that applies a list of them. What does not: reading the targets file
-(`targets`) and which rows get other names (`logs`, `pipeline.resolving`).
+(`targets`) and which rows get other names (`logs`, `pipeline.enrichment`).
 
 Regular expressions are those of the DuckDB that works in this process (RE2), whatever the warehouse is, so that a
 pattern means the same everywhere.

@@ -20,7 +20,7 @@ from health_assets.core.targets import Targets
 from health_assets.schema.catalog import columns_of
 from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
-from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.store import Session
 
@@ -51,7 +51,7 @@ class Inputs:
 
     def windows(self, asset: str, window_hours: int) -> ir.Table:
         """One row per hour: `hour`, `window_start`, `window_end`, `hours_covered` (hours that `asset` has)."""
-        first_event_hour = LogHours(self.session).first_event_hour()
+        first_event_hour = LogCoverage(self.session).first_event_hour()
         covered = MaterializedHours(self.session).covered(asset, self.hours, window_hours, first_event_hour)
         hour = pa.array(list(self.hours), pa.timestamp("us", "UTC"))
         rows = ibis.memtable(pa.table({"hour": hour, "hours_covered": pa.array(covered, pa.int64())}))
@@ -178,7 +178,7 @@ def hours_to_build(
     reach = HourGroups(asked.ranges).extended_back(settings.reach_hours - 1)
     span = reach.span
     materialized = MaterializedHours(session)
-    missing = materialized.missing([derived.name], reach, asked, LogHours(session).first_event_hour())
+    missing = materialized.missing([derived.name], reach, asked, LogCoverage(session).first_event_hour())
     stale = materialized.older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
     wanted = set() if only_stale else set(asked)
     # what comes back of another formula is compared with what was dropped, as if its inputs had changed

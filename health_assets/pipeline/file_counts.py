@@ -2,7 +2,7 @@
 
 What belongs here: counting in this process, which reads only what is new of a file that grew, and on other machines,
 which read each file as a whole. What does not: what follows from the counts (`late_logs`), parsing (`logs.reader`) and
-which files go together (`other_machines`).
+which files go together (`executor_sharding`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,8 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.reader import contents
 from health_assets.logs.stores import RawFile
 from health_assets.logs.tally import Content
+from health_assets.pipeline.executor_sharding import Seen, dealt_out, faults_of, stamps_of
 from health_assets.pipeline.grown_files import grown
-from health_assets.pipeline.other_machines import Seen, dealt_out, faults_of, stamps_of
 from health_assets.warehouse.ledger_parts import Entry
 from health_assets.warehouse.store import Warehouse
 

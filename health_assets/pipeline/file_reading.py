@@ -1,7 +1,7 @@
 """File reading: one pass over some raw logs, which sends wanted rows to their tables and accounts for all it finds.
 
 What belongs here: what such a pass needs to know, and what it tells. What does not: parsing (`logs`), which files are
-read, what follows (`loading`), and which files other machines read together (`other_machines`).
+read, what follows (`loading`), and which files other machines read together (`executor_sharding`).
 
 A pass knows nothing of the warehouse: it gets a function that takes rows. So all that it is given and gives can be
 sent.
@@ -23,43 +23,43 @@ from health_assets.logs.identity import Identity
 from health_assets.logs.limits import Limits
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
+from health_assets.pipeline.executor_sharding import Seen, dealt_out, stamps_of
 from health_assets.pipeline.grown_files import Grown
-from health_assets.pipeline.ingestion_scope import Asked
+from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.pipeline.late_logs import future_of, names_of, parts_of
-from health_assets.pipeline.other_machines import Seen, dealt_out, stamps_of
 from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets.warehouse.session import InsertArrow
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class RowFilter:
     """The parts whose rows go to their tables.
 
     Args:
-        asked: the scope of the run, to which parts of fresh files belong or not.
+        scope: the scope of the run, to which parts of fresh files belong or not.
         fresh: names of files of which is not known what they hold.
         known: the parts of all other files whose rows are wanted.
     """
 
-    asked: Asked
+    scope: IngestScope
     fresh: AbstractSet[str] = frozenset()
     known: AbstractSet[Part] = frozenset()
 
     def __contains__(self, part: Part) -> bool:
-        return self.asked.includes(part) if part.source_file in self.fresh else part in self.known
+        return self.scope.includes(part) if part.source_file in self.fresh else part in self.known
 
-    def dealt_out(self, groups: Iterable[AbstractSet[str]]) -> Iterator["Wanted"]:
+    def dealt_out(self, groups: Iterable[AbstractSet[str]]) -> Iterator["RowFilter"]:
         """For each of some groups of files, what is wanted of these."""
         by_name: defaultdict[str, list[Part]] = defaultdict(list)
         for part in self.known:
             by_name[part.source_file].append(part)
         for names in groups:
             known = frozenset(chain.from_iterable(by_name[name] for name in names & by_name.keys()))
-            yield Wanted(asked=self.asked.among(names), fresh=self.fresh & names, known=known)
+            yield RowFilter(scope=self.scope.among(names), fresh=self.fresh & names, known=known)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pass:
+class ReadTask:
     """The files that are read together, and all that their rows follow from.
 
     Args:
@@ -73,14 +73,14 @@ class Pass:
     """
 
     files: Sequence[RawFile]
-    wanted: Wanted
+    wanted: RowFilter
     targets: Targets
     trusted_judgements: Trust
     limits: Limits
     grown: Grown
     is_apart: bool = False
 
-    def dealt_out(self) -> Iterator["Pass"]:
+    def dealt_out(self) -> Iterator["ReadTask"]:
         """The files in passes of some size, each for a core of its own; none of the files may be grown."""
         groups = [*dealt_out(self.files)]
         for files, wanted in zip(groups, self.wanted.dealt_out(map(names_of, groups)), strict=True):
@@ -88,7 +88,7 @@ class Pass:
 
 
 @dataclass(kw_only=True)
-class Account(Seen):
+class ReadResult(Seen):
     """The facts that one pass has found out.
 
     Args:
@@ -112,7 +112,7 @@ class Account(Seen):
     lines_with_secrets: int = 0
 
 
-def read_files(own: Pass, insert: InsertArrow) -> Account:
+def read_files(own: ReadTask, insert: InsertArrow) -> ReadResult:
     """Read files once: wanted rows go where `insert` takes them.
 
     Raises:
@@ -123,10 +123,10 @@ def read_files(own: Pass, insert: InsertArrow) -> Account:
     except UnreadableFilesError as error:
         if not own.is_apart:
             raise
-        return Account(faults=error.faults)
+        return ReadResult(faults=error.faults)
 
 
-def _read(own: Pass, insert: InsertArrow) -> Account:
+def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
     files = own.files
     notes: Notes = {}
     identities: Identities = {}
@@ -147,7 +147,7 @@ def _read(own: Pass, insert: InsertArrow) -> Account:
             for table, rows in router.set_aside():
                 insert(table, rows)
     found = parts_of(files, contents)
-    return Account(
+    return ReadResult(
         found=[*found.items()],
         future=future_of(files, contents),
         notes={files[place].source_file: own_notes for place, own_notes in notes.items()},

@@ -16,7 +16,7 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.stores import Faults
 from health_assets.pipeline.late_logs import all_unread, late_parts
 from health_assets.pipeline.planning import newest_finished_hour, newest_stretch
-from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
@@ -53,7 +53,7 @@ def first_hour(settings: Settings, now: datetime) -> datetime:
 
 def earlier_hours(session: Session, first: datetime) -> int:
     """The number of known hours with events before the first one that is offered."""
-    return sum(EARLIEST <= hour < first for hour in LogHours(session).all_event_hours())
+    return sum(EARLIEST <= hour < first for hour in LogCoverage(session).all_event_hours())
 
 
 def _hours_held(settings: Settings, now: datetime) -> set[datetime]:
@@ -64,7 +64,7 @@ def _hours_held(settings: Settings, now: datetime) -> set[datetime]:
     """
     try:
         with Warehouse.of(settings).read() as session:
-            known = LogHours(session).all_event_hours() | MaterializedHours(session).of("agent_probes")
+            known = LogCoverage(session).all_event_hours() | MaterializedHours(session).of("agent_probes")
     except NoWarehouseError:
         known = set()
     return known or _hours_of_small_logs(settings, now)

@@ -22,7 +22,7 @@ from health_assets.core.targets import Targets
 from health_assets.pipeline.derived import Derived
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.account_digests import AccountDigests
-from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.session import Session
 
 RECORDS = ("raw_logs", *RECORD_TABLES)
@@ -102,7 +102,7 @@ class Grounds:
             session: a session.
             assets: the tables.
         """
-        first = LogHours(session).first_event_hour()
+        first = LogCoverage(session).first_event_hour()
         digests = AccountDigests(session).of_assets(assets, self.reach)
         return Account(str(first and max(first, self.reach.start)), digests)
 

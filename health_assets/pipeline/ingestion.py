@@ -25,19 +25,19 @@ from health_assets.logs.files import RawFile
 from health_assets.logs.known_files import Recognized
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.recognition import recognize
+from health_assets.pipeline.enrichment import resolve_usage
 from health_assets.pipeline.grounds import RECORDS, Grounds
 from health_assets.pipeline.ingest_report import IngestReport
-from health_assets.pipeline.ingestion_scope import Asked
+from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.loading import Loading
-from health_assets.pipeline.resolving import resolve_usage
 from health_assets.schema.catalog import TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.account_digests import AccountDigests
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import Part
-from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
@@ -97,8 +97,8 @@ def ingest(
     limits = limits or current_limits()
     recognized, report.told = _settled(session, files, unreadable, trusted_judgements, limits, read_anew=read_anew)
     present = names_of(recognized.files) | Ledger(session).emptied()
-    asked = Asked(session, span, present, lookback_hours, reach_hours, horizon)
-    loading = Loading(session, recognized, asked, targets, unreadable, trusted_judgements, limits)
+    scope = IngestScope(session, span, present, lookback_hours, reach_hours, horizon)
+    loading = Loading(session, recognized, scope, targets, unreadable, trusted_judgements, limits)
     Ledger(session).write_unreadable(unreadable)
 
     due = loading.compare_with_ledger()
@@ -112,22 +112,22 @@ def ingest(
     changed = due.changed_by(found)
     changed |= loading.put_traces_together(due, changed)
 
-    touched = _touched_hours(asked, changed)
+    touched = _touched_hours(scope, changed)
     never_built = _never_built(session, groups, lookback_hours) if groups else set()
-    built = {hour for hour in touched["raw_logs"] if hour in asked.span} | never_built | asked.restored_hours
+    built = {hour for hour in touched["raw_logs"] if hour in scope.span} | never_built | scope.restored_hours
     report.add_built(built)
     report.superseded, added_up = loading.keep_winners()
     touched["executions"] |= added_up
     for table, others in loading.apply_new_targets(never_built, with_new_targets=with_new_targets).items():
         touched[table] |= others
-        built |= {hour for hour in others if hour in asked.span}
+        built |= {hour for hour in others if hour in scope.span}
     report.add_built(built)
-    elsewhere = _materialized_elsewhere(session, asked, touched)
+    elsewhere = _materialized_elsewhere(session, scope, touched)
     report.changed_elsewhere = elsewhere["raw_logs"]
     # behind the targets: which calls are an agent's follows from its name
     for some in [*filter(len, [report.hours]), *contiguous(elsewhere["executions"])]:
         touched["executions"] |= resolve_usage(session, some, lookback_hours)
-    _note_materialized(session, asked, built, touched, elsewhere)
+    _note_materialized(session, scope, built, touched, elsewhere)
     if groups and grounds is not None and with_new_targets:
         made_with = grounds.of_rows(grounds.account(session, RECORDS), RECORDS)
         AccountDigests(session).note_made(RECORDS, set(groups), made_with)
@@ -150,31 +150,31 @@ def _settled(
     return recognized, ledger.settle(known, recognized)
 
 
-def _touched_hours(asked: Asked, changed: Iterable[Part]) -> dict[str, set[datetime]]:
+def _touched_hours(scope: IngestScope, changed: Iterable[Part]) -> dict[str, set[datetime]]:
     """The hours whose rows changed, by table; `raw_logs` has no spans beyond the look-back."""
     touched: dict[str, set[datetime]] = {table: set() for table in RECORDS}
     for part in changed:
-        if not asked.includes(part):
+        if not scope.includes(part):
             continue
         touched[TABLE_OF_RECORD[part.record_type]].add(part.hour)
-        if part.record_type != "span" or part.hour in asked.span:
+        if part.record_type != "span" or part.hour in scope.span:
             touched["raw_logs"].add(part.hour)
     return touched
 
 
 def _never_built(session: Session, hours: HourGroups, lookback_hours: int) -> set[datetime]:
     """The hours asked for, and those from the first event on that they look back on, that lack any record table."""
-    first_event_hour, reach = LogHours(session).first_event_hour(), hours.extended_back(lookback_hours - 1)
+    first_event_hour, reach = LogCoverage(session).first_event_hour(), hours.extended_back(lookback_hours - 1)
     return MaterializedHours(session).missing(RECORD_TABLES, reach, hours.span, first_event_hour)
 
 
 def _materialized_elsewhere(
-    session: Session, asked: Asked, touched: Mapping[str, AbstractSet[datetime]]
+    session: Session, scope: IngestScope, touched: Mapping[str, AbstractSet[datetime]]
 ) -> dict[str, set[datetime]]:
     """By table, the hours that changed beyond those asked for and had been materialized before."""
     elsewhere: dict[str, set[datetime]] = {}
     for table, hours in touched.items():
-        others = {hour for hour in hours if hour not in asked.span}
+        others = {hour for hour in hours if hour not in scope.span}
         span = HourRange(min(others), max(others) + HOUR) if others else None
         elsewhere[table] = others & MaterializedHours(session).of(table, span) if span else set()
     return elsewhere
@@ -182,15 +182,15 @@ def _materialized_elsewhere(
 
 def _note_materialized(
     session: Session,
-    asked: Asked,
+    scope: IngestScope,
     built: AbstractSet[datetime],
     touched: Mapping[str, AbstractSet[datetime]],
     elsewhere: Mapping[str, AbstractSet[datetime]],
 ) -> None:
     """Write down of each table which hours it has now, and which of them have other rows than before."""
     for table, own_hours in touched.items():
-        noted = built | asked.restored.get(table, set()) | elsewhere[table]
+        noted = built | scope.restored.get(table, set()) | elsewhere[table]
         if table == "spans":
-            noted = {hour for hour in noted | own_hours if hour not in asked.away}
+            noted = {hour for hour in noted | own_hours if hour not in scope.away}
         for hours in contiguous(noted):
             MaterializedHours(session).note(table, hours, own_hours & set(hours))

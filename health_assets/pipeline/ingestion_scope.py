@@ -17,7 +17,7 @@ from health_assets.core.hours import EVER, HourRange
 from health_assets.logs.files import RawFile
 from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.late_logs import names_of
-from health_assets.pipeline.trace_assembly import AwaySpans
+from health_assets.pipeline.trace_assembly import PrunedSpans
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.ledger import Ledger
@@ -26,7 +26,7 @@ from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 
-class Asked:
+class IngestScope:
     """The scope of a run: the hours asked for, those that they look back on, and what comes back with them.
 
     Args:
@@ -58,7 +58,7 @@ class Asked:
         self.restored = {table: materialized.dropped(table, self.reach) for table in records}
         """By table, the hours that retention dropped and that come back now."""
         self.restored_from_spans = set().union(*(self.restored.get(table, set()) for table in FROM_SPANS))
-        self.away = AwaySpans(session, trace_hours, horizon)
+        self.away = PrunedSpans(session, trace_hours, horizon)
         self.restored["spans"] = self.away.bring_back({*self.span, *self.restored_from_spans})
 
         ends = [horizon, *map(materialized.dropped_until, records)]
@@ -75,7 +75,7 @@ class Asked:
         self.first_made_from_spans = {*own} - materialized.of("raw_logs", own)
         """Hours asked for of which records that follow from spans were left out so far."""
 
-    def among(self, names: AbstractSet[str]) -> "Asked":
+    def among(self, names: AbstractSet[str]) -> "IngestScope":
         """The same scope for whoever reads some of the files that are present, and knows of no others."""
         own = copy(self)
         own.present = self.present & names
@@ -114,7 +114,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Due:
+class LoadPlan:
     """The parts that the tables lack, as the ledger knows them before any file is read.
 
     Args:

@@ -25,14 +25,14 @@ from health_assets.logs.mending import MENDED
 from health_assets.logs.recognition import cut_or_replaced
 from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.logs.stores import is_among, reason_of
-from health_assets.pipeline.file_reading import Account, Pass, Wanted, read_files
+from health_assets.pipeline.enrichment import resolve_judges, resolve_names, resolve_slas
+from health_assets.pipeline.executor_sharding import faults_of
+from health_assets.pipeline.file_reading import ReadResult, ReadTask, RowFilter, read_files
 from health_assets.pipeline.grown_files import NOTHING, Grown, grown
-from health_assets.pipeline.ingestion_scope import Asked, Due
+from health_assets.pipeline.ingestion_scope import IngestScope, LoadPlan
 from health_assets.pipeline.late_logs import names_of
-from health_assets.pipeline.other_machines import faults_of
-from health_assets.pipeline.resolving import resolve_judges, resolve_names, resolve_slas
 from health_assets.pipeline.superseding import add_up_violations, keep_winners
-from health_assets.pipeline.trace_assembly import TraceAssembly, touched_hours, traces_of
+from health_assets.pipeline.trace_assembly import TraceAssembly, affected_hours, traces_of
 from health_assets.schema.catalog import ID_OF_TABLE, TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger
@@ -52,7 +52,7 @@ class Loading:
     Args:
         session: a write session.
         recognized: the raw logs that there are now, and what became of those that were read.
-        asked: the scope of the run.
+        scope: the scope of the run.
         targets: targets that resolve SLA breaches.
         unreadable: files and folders that cannot be read, with the reason.
         trusted_judgements: the logs whose judgements count as whose they say they are.
@@ -63,7 +63,7 @@ class Loading:
         self,
         session: Session,
         recognized: Recognized,
-        asked: Asked,
+        scope: IngestScope,
         targets: Targets,
         unreadable: Mapping[str, str],
         trusted_judgements: Trust,
@@ -71,7 +71,7 @@ class Loading:
     ) -> None:
         self._session = session
         self._recognized = recognized
-        self._asked = asked
+        self._scope = scope
         self._targets = targets
         self._unreadable = unreadable
         self._trusted_judgements = trusted_judgements
@@ -90,29 +90,29 @@ class Loading:
         self._competing: set[datetime] = set()
         """Hours of which tables with ids lost or got rows, whether or not these are others than before."""
 
-    def compare_with_ledger(self) -> Due:
+    def compare_with_ledger(self) -> LoadPlan:
         """Find out which files have changed and which parts the tables lack; what they have wrongly counts as lacking.
 
         Raises:
             HealthAssetsError: a file is gone, or cannot be read, that a dropped part has to come back from.
         """
-        asked, ledger = self._asked, self._ledger
-        ledger.load_again([kind for kind in TABLE_OF_RECORD if kind != "span"], asked.span, "raw_logs")
-        for hours in contiguous(asked.restored["spans"]):
+        scope, ledger = self._scope, self._ledger
+        ledger.load_again([kind for kind in TABLE_OF_RECORD if kind != "span"], scope.span, "raw_logs")
+        for hours in contiguous(scope.restored["spans"]):
             ledger.load_again(["span"], hours, "spans")
         new, changed = self._recognized.new, self._recognized.changed
         before = {entry.part: entry for entry in ledger.entries(names_of(changed))}
-        ledger.unload_damaged(asked.hours, [table for table in RECORD_TABLES if table != "spans"])
-        seen_by_traces = asked.span.extended_back(asked.trace_hours).extended_forward(asked.trace_hours)
+        ledger.unload_damaged(scope.hours, [table for table in RECORD_TABLES if table != "spans"])
+        seen_by_traces = scope.span.extended_back(scope.trace_hours).extended_forward(scope.trace_hours)
         ledger.unload_damaged(seen_by_traces, ["spans"])
-        lost = {part for part in FileLedger(self._session).write_off() if asked.includes(part)}
+        lost = {part for part in FileLedger(self._session).write_off() if scope.includes(part)}
         not_loaded = set(ledger.not_loaded())
         grown_files, known = self._settle_growth(before.keys())
-        waiting = {part: lines for part, lines in known.items() if asked.includes(part)}
-        restored = {part: lines for part, lines in (known | self._unreadable_parts).items() if asked.restores(part)}
-        _require(restored, asked.present, self._unreadable)
-        waiting = {part: lines for part, lines in waiting.items() if part.source_file in asked.present}
-        return Due(
+        waiting = {part: lines for part, lines in known.items() if scope.includes(part)}
+        restored = {part: lines for part, lines in (known | self._unreadable_parts).items() if scope.restores(part)}
+        _require(restored, scope.present, self._unreadable)
+        waiting = {part: lines for part, lines in waiting.items() if part.source_file in scope.present}
+        return LoadPlan(
             new=new,
             changed=changed,
             before=before,
@@ -128,29 +128,29 @@ class Loading:
 
         A file that only grew is read as a whole where a table lacks rows of it, or where its lines compete anew.
         """
-        asked, changed = self._asked, self._recognized.changed
+        scope, changed = self._scope, self._recognized.changed
         entries = self._ledger.entries(names_of(changed))
-        incomplete = {entry.part.source_file for entry in entries if asked.includes(entry.part) and not entry.is_loaded}
+        incomplete = {entry.part.source_file for entry in entries if scope.includes(entry.part) and not entry.is_loaded}
         # the proof of growth is not sent to other machines
         files = [file for file in changed if file.source_file not in incomplete and not self._session.spreads]
         grown_files = grown(files, self._recognized.before, entries)
         while True:
             self._ledger.unload(
-                part for part in before if asked.includes(part) and part.source_file not in grown_files.beginnings
+                part for part in before if scope.includes(part) and part.source_file not in grown_files.beginnings
             )
             known = self._waiting()
-            wanted = {part.source_file for part in known if asked.includes(part) or asked.restores(part)}
+            wanted = {part.source_file for part in known if scope.includes(part) or scope.restores(part)}
             if not wanted & grown_files.beginnings.keys():
                 return grown_files, known
             grown_files = grown_files.without(wanted)
 
     def _waiting(self) -> dict[Part, int]:
         """Parts that must be loaded, with their records; what follows from spans is not among them."""
-        asked, ledger = self._asked, self._ledger
-        hours = asked.reach if any(asked.restored.values()) else asked.span
+        scope, ledger = self._scope, self._ledger
+        hours = scope.reach if any(scope.restored.values()) else scope.span
         waiting = ledger.waiting(hours, [table for table in RECORD_TABLES if table != "spans"])
         waiting |= ledger.waiting(EVER, RECORD_TABLES, with_dropped=False)
-        for back in contiguous(asked.restored["spans"]):
+        for back in contiguous(scope.restored["spans"]):
             waiting |= ledger.waiting(back, ["spans"])
         self._unreadable_parts = {
             part: lines for part, lines in waiting.items() if lines and is_among(self._unreadable, part.source_file)
@@ -161,7 +161,7 @@ class Loading:
             if part.source_file != TRACES and part not in self._unreadable_parts
         }
 
-    def load_lines(self, due: Due) -> dict[Part, Lines]:
+    def load_lines(self, due: LoadPlan) -> dict[Part, Lines]:
         """Read what is due once, bring its lines into their tables, and account for them; gives what the files hold."""
         fresh = names_of(due.fresh)
         self._ledger.delete_rows(due.waiting)
@@ -169,7 +169,7 @@ class Loading:
         found = self._read(fresh | _names_with_lines(due.waiting), fresh, due.waiting, due.grown)
         self._ledger.mark_loaded(due.waiting)
         self._ledger.forget(due.changed)
-        entries = _entries(due, due.fresh_parts(found), self._asked)
+        entries = _entries(due, due.fresh_parts(found), self._scope)
         self._ledger.write(due.fresh, entries, self._identities, self._future)
         return found
 
@@ -181,25 +181,25 @@ class Loading:
         gone = cut_or_replaced(files, before, self._identities, self._limits.unpacking)
         return {part: lines for part, lines in less.items() if part.source_file in gone}
 
-    def put_traces_together(self, due: Due, changed: Iterable[Part]) -> set[Part]:
+    def put_traces_together(self, due: LoadPlan, changed: Iterable[Part]) -> set[Part]:
         """Bring what follows from spans up to date; gives the parts whose lines or rows are others than before.
 
         Args:
             due: parts that the tables lacked before lines were loaded.
             changed: parts that differ from before, now that they are.
         """
-        asked = self._asked
+        scope = self._scope
         of_traces = {part for part in due.not_loaded if part.source_file == TRACES}
         put_off = {part.hour for part in of_traces if part.record_type == "span"}
-        lacking = {part.hour for part in of_traces if asked.includes(part)}
+        lacking = {part.hour for part in of_traces if scope.includes(part)}
         traces = [due.traces, traces_of(self._session, _spans(changed))]
-        touched = touched_hours(self._session, traces, asked.trace_hours)
-        hours = asked.restored_from_spans | asked.first_made_from_spans | lacking | touched | put_off
-        hours = {hour for hour in hours if not asked.leaves_out(hour)}
-        incomplete = asked.away.seen_from(hours)
+        touched = affected_hours(self._session, traces, scope.trace_hours)
+        hours = scope.restored_from_spans | scope.first_made_from_spans | lacking | touched | put_off
+        hours = {hour for hour in hours if not scope.leaves_out(hour)}
+        incomplete = scope.away.seen_from(hours)
         if incomplete != put_off:
             self._ledger.put_off(incomplete)
-        assembly = TraceAssembly(self._session, self._targets, asked.trace_hours, asked.includes)
+        assembly = TraceAssembly(self._session, self._targets, scope.trace_hours, scope.includes)
         assembly.bring_up_to_date(hours - incomplete)
         self._competing |= _hours_with_ids(assembly.loaded)
         return assembly.changed | (due.not_loaded & assembly.loaded)
@@ -221,8 +221,8 @@ class Loading:
         files = [file for file in self._recognized.files if file.source_file in names]
         if not files:
             return {}
-        wanted = Wanted(asked=self._asked, fresh=fresh, known=frozenset(known))
-        whole = Pass(
+        wanted = RowFilter(scope=self._scope, fresh=fresh, known=frozenset(known))
+        whole = ReadTask(
             files=files,
             wanted=wanted,
             targets=self._targets,
@@ -231,13 +231,13 @@ class Loading:
             grown=grown_files,
         )
         passes = [*whole.dealt_out()] if self._session.spreads else [whole]
-        accounts = self._session.insert_from_each(passes, read_files, Account)
+        accounts = self._session.insert_from_each(passes, read_files, ReadResult)
         if faults := faults_of(files, accounts):
             raise UnreadableFilesError(faults)
         return self._accounted(wanted, files, accounts, grown_files)
 
     def _accounted(
-        self, wanted: Wanted, files: Sequence[RawFile], accounts: Sequence[Account], grown_files: Grown
+        self, wanted: RowFilter, files: Sequence[RawFile], accounts: Sequence[ReadResult], grown_files: Grown
     ) -> dict[Part, Lines]:
         """Note what was read of files; gives what they hold."""
         all_rejected = [account.rejections for account in accounts if account.rejections is not None]
@@ -285,9 +285,9 @@ class Loading:
             first_built: hours that are built for the first time, to which the targets of now apply in any case.
             with_new_targets: whether they apply to hours that were built before.
         """
-        session, asked, targets = self._session, self._asked, self._targets
-        span = [asked.span] if with_new_targets else contiguous(first_built)
-        asked_hours = contiguous({*asked.hours, *first_built} if with_new_targets else first_built)
+        session, scope, targets = self._session, self._scope, self._targets
+        span = [scope.span] if with_new_targets else contiguous(first_built)
+        asked_hours = contiguous({*scope.hours, *first_built} if with_new_targets else first_built)
         changed: dict[str, set[datetime]] = {}
         for table in RECORD_TABLES:
             changed[table] = set().union(*(resolve_names(session, table, hours, targets) for hours in span))
@@ -334,17 +334,17 @@ def _require(restored: Mapping[Part, int], present: AbstractSet[str], unreadable
         )
 
 
-def _entries(due: Due, after: Mapping[Part, Lines], asked: Asked) -> list[Entry]:
+def _entries(due: LoadPlan, after: Mapping[Part, Lines], scope: IngestScope) -> list[Entry]:
     """The ledger's new entries of files that were read; what is not asked for stays loaded only if it is unchanged."""
     before, entries = due.before, []
     for part in before.keys() | after.keys():
         lines, old = after.get(part, NO_LINES), before.get(part, Entry(part=part, lines=NO_LINES, is_loaded=False))
-        if asked.includes(part):
+        if scope.includes(part):
             if lines.count:
                 entries.append(Entry(part=part, lines=lines, is_loaded=True))
         else:
             is_same = lines == old.lines
-            is_late = asked.is_late(part) and not (old.is_dropped and is_same)
+            is_late = scope.is_late(part) and not (old.is_dropped and is_same)
             if lines.count or is_late:
                 entries.append(
                     Entry(part=part, lines=lines, is_loaded=old.is_loaded and is_same, is_dropped=not is_late)

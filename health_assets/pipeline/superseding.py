@@ -15,7 +15,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange, contiguous
 from health_assets.core.targets import Targets
-from health_assets.pipeline.resolving import agent_as_named, resolved
+from health_assets.pipeline.enrichment import agent_as_named, resolved
 from health_assets.schema.catalog import ID_OF_TABLE, SUPERSEDED
 from health_assets.schema.records import identity_of
 from health_assets.warehouse.materialized import MaterializedHours

@@ -60,7 +60,7 @@ def traces_of(session: Session, parts: Iterable[Part]) -> ir.Table | None:
     return kept
 
 
-def touched_hours(session: Session, traces: Collection[ir.Table | None], lookback_hours: int) -> set[datetime]:
+def affected_hours(session: Session, traces: Collection[ir.Table | None], lookback_hours: int) -> set[datetime]:
     """Hours whose records may differ because of changed spans.
 
     Args:
@@ -87,7 +87,7 @@ def _hours_in(session: Session, rows: ir.Table) -> set[datetime]:
     return set(session.arrow(rows.select("hour").distinct())["hour"].to_pylist())
 
 
-class AwaySpans:
+class PrunedSpans:
     """The hours whose spans are not there because retention dropped them, or what came before.
 
     Args:

@@ -17,7 +17,7 @@ from health_assets.logs.known_files import KnownFile, Recognized, is_settled
 from health_assets.logs.limits import Limits
 from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import Faults, distrusted, list_files
-from health_assets.pipeline.ingestion_scope import Asked
+from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.pipeline.late_logs import names_of
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.account_digests import (
@@ -29,7 +29,7 @@ from health_assets.warehouse.account_digests import (
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.loaded_state import LoadedState
-from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
@@ -49,8 +49,10 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
     files = LogFiles.of(session, settings, now)
     yield from changes_of_files(session, settings, files)
     names = names_of(files.recognized.files)
-    asked = Asked(session, hours.span, names, settings.reach_hours, settings.lookback_hours, settings.horizon(now))
-    yield from _lacks(session, asked, hours, settings)
+    scope = IngestScope(
+        session, hours.span, names, settings.reach_hours, settings.lookback_hours, settings.horizon(now)
+    )
+    yield from _lacks(session, scope, hours, settings)
     yield from _tells(session, settings, hours)
 
 
@@ -110,19 +112,19 @@ def rests_on(hours: HourRange | HourGroups, settings: Settings) -> HourRange:
     return HourRange(hours.start - settings.reach_hours * HOUR, hours.end)
 
 
-def _lacks(session: Session, asked: Asked, hours: HourGroups, settings: Settings) -> Iterator[str]:
+def _lacks(session: Session, scope: IngestScope, hours: HourGroups, settings: Settings) -> Iterator[str]:
     """Reasons that lie in the tables: what waits or was dropped, and rows that are not those of the ledger."""
-    if LoadedState(session).lacks_parts(asked.span):
+    if LoadedState(session).lacks_parts(scope.span):
         yield "lines wait to be loaded"
-    if any(asked.restored.values()):
+    if any(scope.restored.values()):
         yield "hours come back that retention dropped"
     reach = hours.extended_back(settings.reach_hours - 1)
-    first_event_hour = LogHours(session).first_event_hour()
-    if MaterializedHours(session).missing(RECORD_TABLES, reach, asked.hours, first_event_hour):
+    first_event_hour = LogCoverage(session).first_event_hour()
+    if MaterializedHours(session).missing(RECORD_TABLES, reach, scope.hours, first_event_hour):
         yield "records of an hour were never loaded"
-    seen_by_traces = asked.span.extended_back(asked.trace_hours).extended_forward(asked.trace_hours)
+    seen_by_traces = scope.span.extended_back(scope.trace_hours).extended_forward(scope.trace_hours)
     for table in RECORD_TABLES:
-        looked_at = seen_by_traces if table == "spans" else asked.span.extended_forward(1)
+        looked_at = seen_by_traces if table == "spans" else scope.span.extended_forward(1)
         if LoadedState(session).has_other_rows(table, looked_at):
             yield f"{table} has other rows than were loaded"
 

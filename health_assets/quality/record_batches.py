@@ -8,7 +8,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.quality.batches import Source, hours, with_fact, with_facts
 from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of
-from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.superseded_executions import SupersededExecutions
 
@@ -82,7 +82,7 @@ def _with_nearby_hours(source: Source) -> HourRange:
 
 def hours_of_records(source: Source) -> pd.DataFrame:
     """`hours`, with the lines that `raw_logs` counts for the asset and the rows that it has."""
-    lines = LogHours(source.session).kept_by_hour(RECORD_OF_TABLE[source.asset], source.hours)
+    lines = LogCoverage(source.session).kept_by_hour(RECORD_OF_TABLE[source.asset], source.hours)
     frame = with_fact(hours(source), "lines_kept", lines)
     return with_fact(frame, "rows_kept", source.row_counts)
 
@@ -97,7 +97,7 @@ def hours_of_rejections(source: Source) -> pd.DataFrame:
     """`hours_of_records` by the lines that rows stand for, with the share of lines that were rejected, 0 to 1."""
     lines = source.facts("rejected_records", _.lines.sum())
     frame = with_facts(hours_of_records(source).drop(columns="rows_kept"), ["rows_kept"], lines)
-    return with_fact(frame, "rejected_share", LogHours(source.session).rejected_share_by_hour(source.hours))
+    return with_fact(frame, "rejected_share", LogCoverage(source.session).rejected_share_by_hour(source.hours))
 
 
 def files(source: Source) -> ir.Table:

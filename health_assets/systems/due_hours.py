@@ -1,7 +1,7 @@
 """Hours that are due: what a process that keeps the tables up to date by itself makes next.
 
 What belongs here: finding them from what the warehouse says of its own tables, once the logs are loaded. What does not:
-loading logs (`pipeline.log_ingestion`), hours that somebody names (`pipeline.wanted_hours`), and making them
+loading logs (`pipeline.log_ingestion`), hours that somebody names (`pipeline.partition_selection`), and making them
 (`pipeline.engine`).
 """
 
@@ -24,7 +24,7 @@ SCORED = "system_health"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Due:
+class DueRun:
     """Hours to make together.
 
     Args:
@@ -38,7 +38,7 @@ class Due:
     only_stale: bool = True
 
 
-def due_hours(session: Session, settings: Settings, now: datetime) -> list[Due]:
+def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRun]:
     """The hours that are over and were missed, then those of which something has changed, then those of older formulas.
 
     The newest of the first is the one that ended `settings.schedule_minute` minutes ago. Before any hour was made, none
@@ -60,15 +60,15 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[Due]:
     missed = catch_up(newest, there, first, settings.reach_hours)
     start = max(missed.start, settings.first_hour or missed.start)
     if newest not in there and start <= newest:
-        due.append(Due(hours=HourGroups((HourRange(start, missed.end),)), only_stale=False))
+        due.append(DueRun(hours=HourGroups((HourRange(start, missed.end),)), only_stale=False))
     last = materialized.newest(SCORED, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
     older = older_results(session, known, settings)
     late = _late(session, settings, known, newest, older, now)
-    due += [Due(hours=HourGroups((hours,))) for hours in late]
+    due += [DueRun(hours=HourGroups((hours,))) for hours in late]
     made = {hour for one in due for hour in one.hours}
     for results in older:
-        due += [Due(hours=HourGroups((hours,)), systems=(results.system,)) for hours in results.newest(made)]
+        due += [DueRun(hours=HourGroups((hours,)), systems=(results.system,)) for hours in results.newest(made)]
     return due
 
 

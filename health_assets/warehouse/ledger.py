@@ -2,7 +2,7 @@
 
 What belongs here: keeping the account of parts in `raw_logs`, of files in `raw_files`, of what was noted of them in
 `raw_file_notes`, and of the raw root. What does not: what a part is (`ledger_parts`), what the logs hold hour by hour
-(`log_hours`), what became of files (`file_ledger`), reading files (`logs`) and the rows of the record tables
+(`log_coverage`), what became of files (`file_ledger`), reading files (`logs`) and the rows of the record tables
 (`pipeline.ingestion`).
 
 `raw_logs` has one row per part, with a digest. A part `is_loaded` when its hour's table was built with exactly these

@@ -1,7 +1,7 @@
 """Resolutions: which rows have columns that no longer are what follows from targets, settings and other records.
 
 What belongs here: finding such rows of some hours, cheaply where there are none, as is mostly the case; an expression
-would take longer to compile than these take to run. What does not: what the columns should be (`pipeline.resolving`).
+would take longer to compile than these take to run. What does not: what the columns should be (`pipeline.enrichment`).
 """
 
 from collections.abc import Collection, Sequence

@@ -23,7 +23,7 @@ from health_assets.cli.outcomes import Outcome
 from health_assets.cli.run_report import print_outcome
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.pipeline.wanted_hours import wanted_hours
+from health_assets.pipeline.partition_selection import select_hours
 from health_assets.warehouse.account_digests import OF_NO_SUITE
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line, trigger
@@ -357,10 +357,10 @@ def test_whoever_names_a_folder_without_raw_logs_is_told_which_names_count(tmp_p
     project = Project(tmp_path)
     project.write_log("traces.json.zst", ["Collectors can write this too"])
     with pytest.raises(HealthAssetsError, match=r"^no raw log lies below .*; names that count end in \.jsonl, "):
-        wanted_hours(project.pipeline, None, None)
+        select_hours(project.pipeline, None, None)
     project.write_log("traces.json", ["bad"], modified=START)
     with pytest.raises(HealthAssetsError, match=r"traces\.json looks like plain text; write one JSON object a line"):
-        wanted_hours(project.pipeline, None, None)
+        select_hours(project.pipeline, None, None)
 
 
 def test_lines_that_were_rejected_in_other_hours_are_counted_and_their_hour_is_named(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from health_assets.logs.native_fields import RULES
 from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
 from health_assets.logs.read_ahead import Ahead
+from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
-from health_assets.pipeline.wanted_hours import wanted_hours
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
 from health_assets_tests.support.projects import (
     Project,
@@ -125,7 +125,7 @@ def test_the_sensor_finds_the_line_when_its_hour_is_over(clocked: Project, insta
 def test_a_line_of_the_future_makes_no_hour_and_hides_none(clocked: Project) -> None:
     future = [event("execution", NOW + timedelta(days=40)), event("execution", datetime(2099, 1, 1, tzinfo=UTC))]
     clocked.write_log("a.jsonl", [event("execution", AT), *future], modified=AT)
-    found = wanted_hours(clocked.pipeline, None, None)
+    found = select_hours(clocked.pipeline, None, None)
     assert found.hours.ranges == (HourRange.of(START),)
     clocked.materialize(found.hours)
     assert clocked.query("SELECT DISTINCT hour FROM materialized_hours") == [(START,)]
@@ -134,7 +134,7 @@ def test_a_line_of_the_future_makes_no_hour_and_hides_none(clocked: Project) -> 
     with pytest.raises(HealthAssetsError, match=r"line 1: .* in the future"):
         other = replace(clocked, folder=clocked.folder / "other")
         other.raw = clocked.raw
-        wanted_hours(other.pipeline, None, None)
+        select_hours(other.pipeline, None, None)
 
 
 # -- long names and texts ------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.looks import look_of
 from health_assets.logs.mending import BARE, HEADER, MOST_DOCUMENTS, NULS, PREFIXED, SEVERAL, WRAPPED, shows_signs
 from health_assets.pipeline.files_without_events import sentences_about
-from health_assets.pipeline.wanted_hours import wanted_hours
+from health_assets.pipeline.partition_selection import select_hours
 from health_assets_tests.support.logs_made import START, execution, line, trigger
 from health_assets_tests.support.projects import Project, assert_lines_are_conserved, hours_from
 from health_assets_tests.support.traces_made import agent, otlp_line
@@ -277,7 +277,7 @@ def test_logs_without_any_event_are_told_by_name_look_and_reason_at_once(project
     project.write_bytes("t.json", b"a,b\n1,2\n", modified=START)
     project.write_bytes("z.jsonl.gz", b'{"type":"execution","execution_id":"e"}\n', modified=START)
     with pytest.raises(HealthAssetsError) as told:
-        wanted_hours(replace(project.pipeline, clock=lambda: NOW), None, None)
+        select_hours(replace(project.pipeline, clock=lambda: NOW), None, None)
     text = str(told.value)
     assert "cc.jsonl looks like a session of Claude Code" in text
     assert "line 1: type must be one of execution, trigger" in text

@@ -14,7 +14,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.files import list_files
 from health_assets.logs.span_trees import circles
 from health_assets.pipeline.late_logs import late_parts, unread
-from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets_tests.pipeline.test_ingestion_properties import (
     assert_like_a_clean_rebuild_in_the_hours_built,
     late_logs_tick,
@@ -536,7 +536,7 @@ def test_the_hours_of_logs_are_those_of_known_and_of_new_ones(project: Project) 
         project.write_log(f"{name}.jsonl", [text], modified=AT - 50 * HOUR)
         project.ingest(FIRST)
     with project.warehouse.read() as session:
-        assert LogHours(session).held().events == {START, START + 5 * HOUR}
+        assert LogCoverage(session).covered_hours().events == {START, START + 5 * HOUR}
 
 
 def test_logs_without_an_event_want_to_be_told_the_hours(project: Project) -> None:

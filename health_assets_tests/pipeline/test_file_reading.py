@@ -18,8 +18,8 @@ from health_assets.logs.files import RawFile, list_files
 from health_assets.logs.limits import current_limits
 from health_assets.logs.reader import in_process
 from health_assets.logs.routing import main_rejection
-from health_assets.pipeline import other_machines
-from health_assets.pipeline.file_reading import Account, Pass, Wanted, read_files
+from health_assets.pipeline import executor_sharding
+from health_assets.pipeline.file_reading import ReadResult, ReadTask, RowFilter, read_files
 from health_assets.pipeline.grown_files import NOTHING
 from health_assets.pipeline.ingestion_scope import Asked
 from health_assets.schema.catalog import RECORD_OF_TABLE
@@ -40,13 +40,13 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def of_all(files: list[RawFile]) -> Pass:
+def of_all(files: list[RawFile]) -> ReadTask:
     names = {file.source_file for file in files}
     with temporary_folder() as folder, Warehouse(str(folder / "warehouse.duckdb")).write() as session:
         asked = Asked(session, HOURS, [*RECORD_OF_TABLE], names, 3, 3)
-    return Pass(
+    return ReadTask(
         files=files,
-        wanted=Wanted(asked=asked, fresh=names),
+        wanted=RowFilter(scope=asked, fresh=names),
         targets=Targets(),
         trusted_judgements=Trust(["*"]),
         limits=current_limits(),
@@ -67,7 +67,7 @@ def test_several_passes_find_out_together_what_one_does(root: Path, monkeypatch:
     whole = of_all(list_files(root))
     expected_rows: Counter[str] = Counter()
     expected = read_files(whole, into(expected_rows))
-    monkeypatch.setattr(other_machines, "BYTES_PER_PASS", 5_000)
+    monkeypatch.setattr(executor_sharding, "BYTES_PER_PASS", 5_000)
     passes = [*whole.dealt_out()]
     assert len(passes) > 2
     assert Counter(file for one in passes for file in one.files) == Counter(whole.files)
@@ -85,8 +85,8 @@ def test_an_account_arrives_as_it_was(root: Path) -> None:
     [one] = of_all(list_files(root)).dealt_out()
     account = read_files(one, into(Counter()))
     assert account.found and account.stamps and account.identities
-    sent = TypeAdapter(Account).dump_json(account)
-    assert TypeAdapter(Account).validate_json(sent) == account
+    sent = TypeAdapter(ReadResult).dump_json(account)
+    assert TypeAdapter(ReadResult).validate_json(sent) == account
 
 
 def test_where_all_lines_are_rejected_the_passes_agree_on_the_main_reason(
@@ -97,7 +97,7 @@ def test_where_all_lines_are_rejected_the_passes_agree_on_the_main_reason(
     whole = of_all(list_files(tmp_path))
     expected = main_rejection(read_files(whole, into(Counter())).rejections or [])
     assert expected is not None and (expected.lines, expected.place) == (4, ("a.jsonl", 1))
-    monkeypatch.setattr(other_machines, "BYTES_PER_PASS", 1)
+    monkeypatch.setattr(executor_sharding, "BYTES_PER_PASS", 1)
     accounts = [read_files(one, into(Counter())) for one in whole.dealt_out()]
     assert len(accounts) == 4 and all(account.rejections is not None for account in accounts)
     assert main_rejection(one for account in accounts for one in account.rejections or []) == expected

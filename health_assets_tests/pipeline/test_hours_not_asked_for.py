@@ -15,7 +15,7 @@ from health_assets.systems.staleness import stale_hours
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.loaded_state import LoadedState
-from health_assets.warehouse.log_hours import LogHours
+from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import FLEET, Project, assert_same_tables, hours_from, tick
 from health_assets_tests.support.traces_made import agent, otlp_line, tool
@@ -128,7 +128,7 @@ def test_a_left_out_hour_is_asked_for_while_a_log_of_it_cannot_be_read(project: 
                 horizon=HORIZON, unreadable=unreadable,
             )  # fmt: skip
         with project.warehouse.read() as session:
-            kept = LogHours(session).kept_by_hour("execution", HourRange.of(START))
+            kept = LogCoverage(session).kept_by_hour("execution", HourRange.of(START))
             assert kept == session.counts_by_hour("executions", HourRange.of(START))
             waiting = [part.source_file for part in Ledger(session).not_loaded()]
         assert waiting == [*unreadable]

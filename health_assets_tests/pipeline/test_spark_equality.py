@@ -11,7 +11,7 @@ pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.pipeline import other_machines
+from health_assets.pipeline import executor_sharding
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.quality.test_suites import results_of
@@ -79,7 +79,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def small_passes() -> Iterator[None]:
     """Let executors read few files at a time, so that there are many passes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(other_machines, "BYTES_PER_PASS", 10_000)
+        patch.setattr(executor_sharding, "BYTES_PER_PASS", 10_000)
         yield
 
 

@@ -20,10 +20,10 @@ from health_assets.logs import reader
 from health_assets.logs.files import RawFile, list_files
 from health_assets.logs.late_memory import Count, LateMemory
 from health_assets.logs.stores import Faults
-from health_assets.pipeline import other_machines
+from health_assets.pipeline import executor_sharding
 from health_assets.pipeline.file_counts import counted_here, counting_of
 from health_assets.pipeline.late_logs import all_unread, late_parts, unread
-from health_assets.pipeline.wanted_hours import wanted_hours
+from health_assets.pipeline.partition_selection import select_hours
 from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import FLEET, Project, hours_from, tick
@@ -56,7 +56,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(autouse=True)
 def small_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let executors read few files at a time, so that there are many passes."""
-    monkeypatch.setattr(other_machines, "BYTES_PER_PASS", 5_000)
+    monkeypatch.setattr(executor_sharding, "BYTES_PER_PASS", 5_000)
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ def looked_alike(pair: Pair, files: list[RawFile]) -> Found:
 
 
 def assert_same_hours_are_wanted(pair: Pair) -> None:
-    expected = wanted_hours(pair.duckdb.pipeline, None, None)
+    expected = select_hours(pair.duckdb.pipeline, None, None)
     with no_line_is_read_here():
-        assert wanted_hours(pair.spark.pipeline, None, None) == expected
+        assert select_hours(pair.spark.pipeline, None, None) == expected
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly), pytest.param(3, marks=pytest.mark.nightly)])  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from health_assets.cli.running import run_hours
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.pipeline.log_ingestion import load_new_logs
-from health_assets.systems.due_hours import Due, due_hours
+from health_assets.systems.due_hours import DueRun, due_hours
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import FLEET, Project, hours_from
 
@@ -28,13 +28,13 @@ def load(project: Project) -> None:
     load_new_logs(project.pipeline, lambda _: None)
 
 
-def due(project: Project, now: datetime = NOW) -> list[Due]:
+def due(project: Project, now: datetime = NOW) -> list[DueRun]:
     with project.warehouse.read() as session:
         return due_hours(session, project.settings, now)
 
 
-def late(hours: HourRange) -> Due:
-    return Due(hours=HourGroups((hours,)))
+def late(hours: HourRange) -> DueRun:
+    return DueRun(hours=HourGroups((hours,)))
 
 
 def test_nothing_is_due_before_any_hour_was_made(project: Project) -> None:
@@ -48,7 +48,7 @@ def test_an_hour_is_due_once_it_is_over_for_as_long_as_the_schedule_waits(projec
     ends = START + 11 * HOUR
     assert due(project, ends + timedelta(minutes=project.settings.schedule_minute - 1)) == []
     [one] = due(project, ends + timedelta(minutes=project.settings.schedule_minute))
-    assert one == Due(hours=HourGroups((HourRange.of(START + 10 * HOUR),)), only_stale=False)
+    assert one == DueRun(hours=HourGroups((HourRange.of(START + 10 * HOUR),)), only_stale=False)
 
 
 def test_hours_that_were_missed_are_made_with_the_newest_as_far_as_it_looks_back(project: Project) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from health_assets.cli.keeping_up import Keeper
+from health_assets.cli.worker import Worker
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.wording import seconds_of
@@ -73,19 +73,19 @@ def test_it_makes_the_hours_of_the_logs_then_late_ones_and_ends_when_it_is_told_
 def test_what_it_leaves_is_what_a_clean_rebuild_makes_and_another_look_finds_nothing_to_do(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    keeper = Keeper(project.pipeline)
-    keeper.look()
-    keeper.look()
+    worker = Worker(project.pipeline)
+    worker.look()
+    worker.look()
     assert capsys.readouterr().err.count("no raw log lies below") == 1, "it is said once"
     for number, lines in enumerate(([run_of(3, 3), run_of(2, 2)], [run_of(30, 3), "bad"], [run_of(4, 4)])):
         project.write_log(f"{number}.jsonl", lines)
-        assert keeper.look() is False
+        assert worker.look() is False
     made = sorted(project.built_hours("system_health"))
     hours = HourRange(made[0], made[-1] + HOUR)
     clean = project.clean_rebuild(hours)
     assert_same_tables(project.tables(names=TABLES), clean.tables(names=TABLES))
     before = project.query("SELECT max(materialized_at) FROM materialized_hours")
-    assert keeper.look() is False
+    assert worker.look() is False
     assert project.query("SELECT max(materialized_at) FROM materialized_hours") == before
 
 

@@ -2,14 +2,14 @@
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.retention import prune
-from health_assets.warehouse.log_hours import LogHours, RejectedElsewhere
+from health_assets.warehouse.log_coverage import LogCoverage, RejectedElsewhere
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project
 
 
 def rejected_elsewhere(project: Project) -> RejectedElsewhere | None:
     with project.warehouse.read() as session:
-        return LogHours(session).rejected_elsewhere()
+        return LogCoverage(session).rejected_elsewhere()
 
 
 def test_rejected_lines_that_retention_dropped_are_not_told_as_lines_of_hours_that_nobody_materialized(

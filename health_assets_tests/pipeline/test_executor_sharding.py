@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from health_assets.logs.files import RawFile, list_files
-from health_assets.pipeline import other_machines
-from health_assets.pipeline.other_machines import Seen, dealt_out, faults_of
+from health_assets.pipeline import executor_sharding
+from health_assets.pipeline.executor_sharding import Seen, dealt_out, faults_of
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_file_that_grew_while_it_was_read_is_the_same(file: RawFile) -> None:
 
 
 def test_files_that_are_read_together_are_not_too_many(file: RawFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(other_machines, "FILES_PER_PASS", 3)
+    monkeypatch.setattr(executor_sharding, "FILES_PER_PASS", 3)
     files = [replace(file, source_file=f"{number}.jsonl", size_bytes=number) for number in range(8)]
     sizes = [[own.size_bytes for own in group] for group in dealt_out(files)]
     assert sizes == [[7, 6, 5], [4, 3, 2], [1, 0]]

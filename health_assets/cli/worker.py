@@ -18,10 +18,10 @@ from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.log_ingestion import load_new_logs
+from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
-from health_assets.pipeline.wanted_hours import wanted_hours
 from health_assets.quality.evaluation import import_great_expectations
-from health_assets.systems.due_hours import SCORED, Due, due_hours
+from health_assets.systems.due_hours import SCORED, DueRun, due_hours
 from health_assets.warehouse.materialized import MaterializedHours
 
 RETRY_S = 3600.0
@@ -30,7 +30,7 @@ RETRY_S = 3600.0
 _log = logging.getLogger(__name__)
 
 
-def keep_up(settings: Settings, every_s: float) -> None:
+def run_worker(settings: Settings, every_s: float) -> None:
     """Look for what is due every so often, and make it, until SIGINT or SIGTERM.
 
     Args:
@@ -38,12 +38,12 @@ def keep_up(settings: Settings, every_s: float) -> None:
         every_s: seconds from the begin of a look to that of the next.
     """
     import_great_expectations()
-    keeper = Keeper(Pipeline(settings=settings))
+    worker = Worker(Pipeline(settings=settings))
     try:
         with ended_by_sigterm():
             while True:
                 began_s = time.monotonic()
-                if keeper.look():
+                if worker.look():
                     break
                 time.sleep(max(0.0, began_s + every_s - time.monotonic()))
     except (KeyboardInterrupt, SystemExit):
@@ -51,7 +51,7 @@ def keep_up(settings: Settings, every_s: float) -> None:
     say("stopped")
 
 
-class Keeper:
+class Worker:
     """Keeps the tables of a pipeline up to date.
 
     Args:
@@ -60,7 +60,7 @@ class Keeper:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._failed: dict[Due, float] = {}
+        self._failed: dict[DueRun, float] = {}
         """When hours were made that failed, by the monotonic clock."""
         self._told = ""
 
@@ -82,7 +82,7 @@ class Keeper:
             loaded = None
         return False
 
-    def _due(self) -> tuple[IngestReport | None, list[Due]]:
+    def _due(self) -> tuple[IngestReport | None, list[DueRun]]:
         """What was loaded, and what is due by then.
 
         Raises:
@@ -92,18 +92,18 @@ class Keeper:
         with turn_to_write(settings, say) as turn:
             pipeline = replace(self._pipeline, turn=turn)
             if not _has_scores(pipeline):
-                wanted = wanted_hours(pipeline, None, None)
-                return wanted.loaded, [Due(hours=wanted.hours, only_stale=False)]
+                wanted = select_hours(pipeline, None, None)
+                return wanted.loaded, [DueRun(hours=wanted.hours, only_stale=False)]
             loaded = load_new_logs(pipeline, lambda _: None)
         with self._pipeline.read() as session:
             due = due_hours(session, settings, self._pipeline.clock())
         return loaded, [one for one in due if self._is_to_be_tried(one)]
 
-    def _is_to_be_tried(self, due: Due) -> bool:
+    def _is_to_be_tried(self, due: DueRun) -> bool:
         failed_at_s = self._failed.get(due)
         return failed_at_s is None or time.monotonic() - failed_at_s >= RETRY_S
 
-    def _make(self, due: Due, loaded: IngestReport | None) -> bool:
+    def _make(self, due: DueRun, loaded: IngestReport | None) -> bool:
         """Make hours, and print what came of it; gives whether the run was asked to end."""
         began_s = time.monotonic()
         try:

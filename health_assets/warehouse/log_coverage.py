@@ -25,7 +25,7 @@ class RejectedElsewhere:
 
 
 @dataclass(frozen=True)
-class HeldHours:
+class CoveredHours:
     """The hours that raw logs hold something of.
 
     Args:
@@ -39,13 +39,13 @@ class HeldHours:
     loaded: Set[datetime]
 
 
-class LogHours:
+class LogCoverage:
     """The hours of all raw logs that were read, within a session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def held(self) -> HeldHours:
+    def covered_hours(self) -> CoveredHours:
         """The hours that the logs hold something of, as far as they have been read."""
         rows = self._session.query(
             """
@@ -55,7 +55,7 @@ class LogHours:
             WHERE parts.lines > coalesce(parts.lost, 0)
             """
         )
-        return HeldHours(
+        return CoveredHours(
             events={hour for hour, is_rejected, _, is_there in rows if is_there and not is_rejected},
             rejected={hour for hour, is_rejected, _, is_there in rows if is_there and is_rejected},
             loaded={hour for hour, is_rejected, is_loaded, _ in rows if is_loaded and not is_rejected},

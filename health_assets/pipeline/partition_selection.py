@@ -26,14 +26,14 @@ from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.planning import late_ranges, newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.log_hours import HeldHours, LogHours
+from health_assets.warehouse.log_coverage import CoveredHours, LogCoverage
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
 
 @dataclass(frozen=True)
-class WantedHours:
+class PartitionSelection:
     """The hours of a run, and what is to be said of the choice.
 
     Args:
@@ -47,7 +47,9 @@ class WantedHours:
     loaded: IngestReport | None = None
 
 
-def wanted_hours(pipeline: Pipeline, first: str | None, end: str | None, *, read_anew: bool = False) -> WantedHours:
+def select_hours(
+    pipeline: Pipeline, first: str | None, end: str | None, *, read_anew: bool = False
+) -> PartitionSelection:
     """The hours from `first` to `end`; where one is missing, those of the logs, of which new ones are loaded for it.
 
     Args:
@@ -67,13 +69,13 @@ def wanted_hours(pipeline: Pipeline, first: str | None, end: str | None, *, read
         raise HealthAssetsError(f"--to ({end}) must be after --from ({first})")
     _refuse_another_root(settings)
     if start and stop:
-        return WantedHours(HourGroups((HourRange(start, stop),)))
-    loaded = load_new_logs(pipeline, lambda session: _held_hours(session, settings, now), read_anew=read_anew)
+        return PartitionSelection(HourGroups((HourRange(start, stop),)))
+    loaded = load_new_logs(pipeline, lambda session: _covered_hours(session, settings, now), read_anew=read_anew)
     try:
         with pipeline.read() as session:
-            held, scored = _held_hours(session, settings, now), MaterializedHours(session).of_any(_scores())
+            held, scored = _covered_hours(session, settings, now), MaterializedHours(session).of_any(_scores())
     except NoWarehouseError:
-        raise _without_events(settings, HeldHours(set(), set(), set()), {}, now) from None
+        raise _without_events(settings, CoveredHours(set(), set(), set()), {}, now) from None
     return replace(_of_logs(settings, held, scored, start, stop, now), loaded=loaded)
 
 
@@ -109,20 +111,20 @@ def _refuse_another_root(settings: Settings) -> None:
         return
 
 
-def _held_hours(session: Session, settings: Settings, now: datetime) -> HeldHours:
+def _covered_hours(session: Session, settings: Settings, now: datetime) -> CoveredHours:
     """The hours of the logs that were loaded.
 
     Raises:
         HealthAssetsError: no log holds an event.
     """
-    held = LogHours(session).held()
+    held = LogCoverage(session).covered_hours()
     if not held.events:
         raise _without_events(settings, held, Ledger(session).unreadable(), now)
     return held
 
 
 def _without_events(
-    settings: Settings, held: HeldHours, unreadable: Mapping[str, str], now: datetime
+    settings: Settings, held: CoveredHours, unreadable: Mapping[str, str], now: datetime
 ) -> HealthAssetsError:
     """Say why no hour has an event."""
     unreadable = {**unreadable}
@@ -145,12 +147,12 @@ def _scores() -> list[str]:
 
 def _of_logs(
     settings: Settings,
-    held: HeldHours,
+    held: CoveredHours,
     scored: Set[datetime],
     start: datetime | None,
     stop: datetime | None,
     now: datetime,
-) -> WantedHours:
+) -> PartitionSelection:
     over = newest_finished_hour(now) + HOUR
     of_logs = HourRange(min(held.events), max(held.events) + HOUR)
     told = [f"the logs in {shown(settings.raw)} hold events of {of_logs}"]
@@ -161,7 +163,7 @@ def _of_logs(
             if over not in held.events:
                 raise HealthAssetsError(_nothing_has_begun(of_logs, over, start))
             told.append(f"no hour of them is over, so {over:%Y-%m-%dT%H} is shown as it is so far")
-            return WantedHours(HourGroups((HourRange.of(over),)), tuple(told))
+            return PartitionSelection(HourGroups((HourRange.of(over),)), tuple(told))
         told.append(_later(later))
     if end <= first:
         raise HealthAssetsError(
@@ -175,7 +177,7 @@ def _of_logs(
             f"{left_out:,} of {those} are left out: no event lies in them nor in the {settings.reach_hours:,} h "
             "before, so nothing is known of any agent there"
         )
-    return WantedHours(hours, tuple(told))
+    return PartitionSelection(hours, tuple(told))
 
 
 def _later(later: list[datetime]) -> str:
@@ -193,7 +195,7 @@ def _nothing_has_begun(of_logs: HourRange, running: datetime, start: datetime | 
     return f"the logs hold no event of {start:%Y-%m-%dT%H} nor later, and {running:%Y-%m-%dT%H} is not over"
 
 
-def worth_materializing(held: HeldHours, scored: Set[datetime], span: HourRange, reach_hours: int) -> HourGroups:
+def worth_materializing(held: CoveredHours, scored: Set[datetime], span: HourRange, reach_hours: int) -> HourGroups:
     """The hours of a range that hold something, that depend on such hours, or that have scores already.
 
     A hole that is shorter than the reach stays: the hours before the next event are looked back on anyway.

@@ -10,11 +10,11 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.logs.files import list_files
 from health_assets.pipeline.late_logs import late_parts, unread
+from health_assets.pipeline.partition_selection import PartitionSelection, select_hours, worth_materializing
 from health_assets.pipeline.resource import Pipeline
-from health_assets.pipeline.wanted_hours import WantedHours, wanted_hours, worth_materializing
 from health_assets.systems.staleness import left_behind, stale_hours
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.log_hours import HeldHours
+from health_assets.warehouse.log_coverage import CoveredHours
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import FLEET, ONE_SYSTEM_BY_DAY, Project, Row, assert_same_tables, hours_from
 
@@ -27,8 +27,10 @@ def hour(number: int) -> datetime:
     return START + number * HOUR
 
 
-def wanted(project: Project, first: str | None = None, end: str | None = None, now: datetime = NOW) -> WantedHours:
-    return wanted_hours(Pipeline(settings=project.settings, clock=lambda: now), first, end)
+def wanted(
+    project: Project, first: str | None = None, end: str | None = None, now: datetime = NOW
+) -> PartitionSelection:
+    return select_hours(Pipeline(settings=project.settings, clock=lambda: now), first, end)
 
 
 def test_hours_that_have_not_begun_are_refused_in_one_sentence(project: Project) -> None:
@@ -53,7 +55,7 @@ def test_hours_that_have_not_begun_are_refused_in_one_sentence(project: Project)
 def test_the_hour_that_runs_is_taken_only_when_it_is_named(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution(f"e{at}", "planner", at)) for at in (RUNNING - HOUR, RUNNING)])
     named = wanted(project, "2026-06-09T23", "2026-06-10T01")
-    assert named == WantedHours(HourGroups((HourRange(RUNNING - HOUR, RUNNING + HOUR),)))
+    assert named == PartitionSelection(HourGroups((HourRange(RUNNING - HOUR, RUNNING + HOUR),)))
     by_itself = wanted(project)
     assert list(by_itself.hours) == [RUNNING - HOUR]
     assert by_itself.told[1:] == ("they hold events of 2026-06-10T00 too, which is not over and left for later",)
@@ -226,7 +228,7 @@ def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> 
 
 
 def test_hours_with_scores_are_filled_again_and_short_holes_stay() -> None:
-    held = HeldHours({hour(0), hour(100)}, rejected={hour(60)}, loaded=set())
+    held = CoveredHours({hour(0), hour(100)}, rejected={hour(60)}, loaded=set())
     span = HourRange(hour(0), hour(101))
     found = worth_materializing(held, {hour(80)}, span, reach_hours=10)
     ranges = [(own.start, own.end) for own in found.ranges]
