@@ -21,8 +21,7 @@ from health_assets.logs.routing import main_rejection
 from health_assets.pipeline import executor_sharding
 from health_assets.pipeline.file_reading import ReadResult, ReadTask, RowFilter, read_files
 from health_assets.pipeline.grown_files import NOTHING
-from health_assets.pipeline.ingestion_scope import Asked
-from health_assets.schema.catalog import RECORD_OF_TABLE
+from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.warehouse.session import InsertArrow
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START, cut_into_files, random_lines
@@ -43,10 +42,10 @@ def root(tmp_path: Path) -> Path:
 def of_all(files: list[RawFile]) -> ReadTask:
     names = {file.source_file for file in files}
     with temporary_folder() as folder, Warehouse(str(folder / "warehouse.duckdb")).write() as session:
-        asked = Asked(session, HOURS, [*RECORD_OF_TABLE], names, 3, 3)
+        scope = IngestScope(session, HOURS, names, 3, 3)
     return ReadTask(
         files=files,
-        wanted=RowFilter(scope=asked, fresh=names),
+        wanted=RowFilter(scope=scope, fresh=names),
         targets=Targets(),
         trusted_judgements=Trust(["*"]),
         limits=current_limits(),
