@@ -116,13 +116,13 @@ def _agents_that_answer(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 SUMMARY = Derived(
     name="survey_summary",
-    deps=(PROBES,),
+    upstream=(PROBES,),
     rows=_summary_rows,
     heading="platforms",
     top=_latest_platforms,
     needs="a probe",
     curves=_agents_that_answer,
-    is_of_observations=True,
+    is_external=True,
     formula_version=FORMULA_VERSION,
 )
 

@@ -76,51 +76,51 @@ class Derived:
 
     Args:
         name: name of the asset and its table.
-        deps: assets that it is made from.
+        upstream: assets that it is made from.
         rows: the function: every column of the table, but the formula's version, for the hours asked for.
         heading: heading of the small table in its metadata.
         top: that table, best rows first, from the rows of the hours.
         told_with: adds what other tables say of these rows by then.
         needs: things that hours must hold for it to have rows; said in the metadata where it has none.
         back_hours: of its deps, how many hours that end with its own an hour is made from.
-        beside: further assets that it is made from, of which an hour looks at the same hour alone.
-        gates: assets whose failing checks stop it, although it is not made from their rows.
+        same_hour_upstream: further assets that it is made from, of which an hour looks at the same hour alone.
+        blocked_by: assets whose failing checks stop it, although it is not made from their rows.
         is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are
             built along with those asked for.
         is_kept: of a component, whether retention leaves its rows; it is made also where the hours before were dropped.
         curves: what Dagster's page draws of the asset hour by hour, besides the number of rows: aggregates of the rows
             of an hour, by name.
-        after: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
+        post_write: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
         looks_at_itself: whether an hour is made from hours of the asset itself, too, however far back.
         goes_first: whether it is made before others that could be made by then, whose metadata tell of its rows, too.
-        is_of_observations: whether it is made from what was observed rather than read from logs; no run is asked for
+        is_external: whether it is made from what was observed rather than read from logs; no run is asked for
             its old hours, so that those of an older version of the formula are built along with any.
         formula_version: version of the formulas of its scoring system.
     """
 
     name: str
-    deps: Sequence[str]
+    upstream: Sequence[str]
     rows: Callable[[Inputs], ir.Table]
     heading: str
     top: Callable[[ir.Table], ir.Table]
     needs: str
     told_with: Callable[[ir.Table, Session, HourRange], ir.Table] = lambda rows, *_: rows
     back_hours: Callable[[Settings], int] = lambda _: 1
-    beside: Sequence[str] = ()
-    gates: Sequence[str] = ()
+    same_hour_upstream: Sequence[str] = ()
+    blocked_by: Sequence[str] = ()
     is_component: bool = False
     is_kept: bool = False
     curves: Callable[[ir.Table], Mapping[str, ir.Value]] = lambda _: {}
-    after: Callable[[Inputs], None] = lambda _: None
+    post_write: Callable[[Inputs], None] = lambda _: None
     looks_at_itself: bool = False
     goes_first: bool = False
-    is_of_observations: bool = False
+    is_external: bool = False
     formula_version: str = field(kw_only=True)
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The assets that it is made from, and those whose failing checks stop it."""
-        return (*self.deps, *self.beside, *self.gates)
+        return (*self.upstream, *self.same_hour_upstream, *self.blocked_by)
 
 
 def statements(build: AbstractSet[datetime], asked: HourGroups) -> list[tuple[HourRange, HourGroups]]:
@@ -157,8 +157,8 @@ def require_sources(session: Session, derived: Derived, hours: HourRange | HourG
         HealthAssetsError: a table that the asset is made from has been dropped for hours that these hours look back on.
     """
     reach = HourGroups(hours.ranges).extended_back(0 if derived.is_kept else derived.back_hours(settings) - 1)
-    for source in (*derived.deps, *derived.beside):
-        needed = hours if source in derived.beside else reach
+    for source in (*derived.upstream, *derived.same_hour_upstream):
+        needed = hours if source in derived.same_hour_upstream else reach
         if dropped := {hour for hour in MaterializedHours(session).dropped(source, reach.span) if hour in needed}:
             raise HealthAssetsError(
                 f"{derived.name} of {hours} needs {len(dropped)} hours of {source} that retention dropped, the first "
@@ -179,7 +179,7 @@ def hours_to_build(
     span = reach.span
     materialized = MaterializedHours(session)
     missing = materialized.missing([derived.name], reach, asked, LogCoverage(session).first_event_hour())
-    stale = materialized.older_than(derived.name, derived.deps, span, reach_hours=derived.back_hours(settings))
+    stale = materialized.older_than(derived.name, derived.upstream, span, reach_hours=derived.back_hours(settings))
     wanted = set() if only_stale else set(asked)
     # what comes back of another formula is compared with what was dropped, as if its inputs had changed
     dropped = materialized.dropped_versions(derived.name, span)
@@ -193,7 +193,7 @@ def _with_sources(
 ) -> set[datetime]:
     """The hours without those that look back on what retention dropped."""
     lacking: set[datetime] = set()
-    for source in derived.deps if hours else ():
+    for source in derived.upstream if hours else ():
         reach_hours = derived.back_hours(settings)
         span = HourRange(min(hours), max(hours) + HOUR).extended_back(reach_hours - 1)
         for dropped in MaterializedHours(session).dropped(source, span):
@@ -229,10 +229,10 @@ def versions_to_note(
         By hour, a version that is no formula's own, so that the hour stays stale.
     """
     mixed: set[datetime] = set()
-    for name in (*derived.deps, *derived.beside):
+    for name in (*derived.upstream, *derived.same_hour_upstream):
         if (source := sources.get(name)) is None:
             continue
-        looks_back = source.is_component and name not in derived.beside
+        looks_back = source.is_component and name not in derived.same_hour_upstream
         reach_hours = derived.back_hours(settings) if looks_back else 1
         span = HourRange(hours.start, hours.end).extended_back(reach_hours - 1)
         for older in older_hours(session, source, span):

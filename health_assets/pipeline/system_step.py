@@ -90,7 +90,7 @@ def _made(
             derived.name, own, rows_of(derived, inputs), restored, formula_version=derived.formula_version,
             other_versions=versions_to_note(session, derived, graph.derived, own, settings), made_with=made_with,
         )  # fmt: skip
-        derived.after(inputs)
+        derived.post_write(inputs)
     return Materialized(
         asset=derived.name,
         hours=asked,
@@ -115,6 +115,6 @@ def _hours_to_make(
     build, restored = set(plan.hours), set[datetime]()
     if derived.is_component:
         build, restored = hours_to_build(session, derived, plan.hours, pipeline.settings, only_stale=plan.only_stale)
-    if derived.is_of_observations:
+    if derived.is_external:
         build |= older_hours(session, derived, EVER).keys()
     return build, restored

@@ -29,7 +29,11 @@ def require_known_sources(systems: Mapping[str, Iterable[Derived]], others: Coll
     known = {*others, *(asset.name for assets in systems.values() for asset in assets)}
     for system, assets in systems.items():
         for asset in assets:
-            for field, names in (("deps", asset.deps), ("beside", asset.beside), ("gates", asset.gates)):
+            for field, names in (
+                ("upstream", asset.upstream),
+                ("same_hour_upstream", asset.same_hour_upstream),
+                ("blocked_by", asset.blocked_by),
+            ):
                 for name in names:
                     if name not in known:
                         raise HealthAssetsError(

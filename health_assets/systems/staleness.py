@@ -71,9 +71,9 @@ def _own_and_stale(
     Hours that retention dropped are among those that it has: scores are made from the rows that were there.
     """
     materialized = MaterializedHours(session)
-    stale = materialized.older_than(asset.name, asset.deps, hours, reach_hours=asset.back_hours(settings))
-    if asset.beside:
-        stale |= materialized.older_than(asset.name, asset.beside, hours)
+    stale = materialized.older_than(asset.name, asset.upstream, hours, reach_hours=asset.back_hours(settings))
+    if asset.same_hour_upstream:
+        stale |= materialized.older_than(asset.name, asset.same_hour_upstream, hours)
     return materialized.of(asset.name, hours) | materialized.dropped(asset.name, hours), stale
 
 

@@ -163,7 +163,7 @@ def _to_be_built(session: Session, asset: Derived, hours: HourGroups, settings: 
         build, restored = hours_to_build(session, asset, hours, settings, only_stale=False)
         if build != set(hours) or restored:
             yield f"{asset.name} lacks hours of the look-back, or has older ones"
-    if asset.is_of_observations:
+    if asset.is_external:
         yield f"{asset.name} is no function of logs"
     is_older = older_hours(session, asset, hours.span).keys() & set(hours)
     if is_older or versions_to_note(session, asset, DERIVED, hours, settings):

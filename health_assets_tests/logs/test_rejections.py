@@ -266,7 +266,9 @@ def test_the_share_of_rejected_lines_of_a_file_and_of_a_run_follows_from_no_time
     project.write_log("b.jsonl", [line(execution(f"b{number}", "a", START)) for number in range(190)])
     report = project.ingest(hours_from(START, 10))
     assert report.many_rejected(0.05) == ["a.jsonl: 9 of 10 lines rejected"]
-    assert project.query("SELECT count(*) FROM rejected_records WHERE hour >= ?", [START]) == [(0,)]  # they lie far away
+    assert project.query("SELECT count(*) FROM rejected_records WHERE hour >= ?", [START]) == [(0,)], (
+        "they lie far away"
+    )
     with project.pipeline.read() as session:
         source = Source(
             asset="raw_logs",

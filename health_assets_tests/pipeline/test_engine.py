@@ -37,7 +37,7 @@ def plan(*assets: str) -> Plan:
 
 def derived(name: str, *deps: str, goes_first: bool = False) -> Derived:
     return Derived(
-        name=name, deps=deps, rows=lambda _: None, heading="", top=lambda rows: rows, needs="", goes_first=goes_first,
+        name=name, upstream=deps, rows=lambda _: None, heading="", top=lambda rows: rows, needs="", goes_first=goes_first,
         formula_version="1",
     )  # fmt: skip
 

@@ -31,7 +31,7 @@ USAGE = DERIVED["agent_usage"]
 TABLE = ibis.table({"hour": "timestamp", "agent_id": "string", "executions": "int64"}, name="components")
 
 
-@pytest.mark.parametrize("field", ["deps", "beside", "gates"])
+@pytest.mark.parametrize("field", ["upstream", "same_hour_upstream", "blocked_by"])
 def test_an_asset_that_is_made_from_one_that_is_not_there_is_refused_with_the_nearest_name(field: str) -> None:
     wrong = replace(USAGE, **{field: ("usage_component",)})
     with pytest.raises(HealthAssetsError) as told:

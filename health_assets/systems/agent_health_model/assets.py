@@ -126,11 +126,11 @@ def _fleet_by_hour(rows: ir.Table) -> Mapping[str, ir.Value]:
 ASSETS = (
     Derived(
         name="health_components",
-        deps=EVENT_TABLES,
+        upstream=EVENT_TABLES,
         rows=_components,
         heading="busiest agents",
         top=_busiest_agents,
-        gates=("raw_logs",),
+        blocked_by=("raw_logs",),
         needs="an event of an agent",
         is_component=True,
         curves=_events_by_outcome,
@@ -138,7 +138,7 @@ ASSETS = (
     ),
     Derived(
         name="agent_health",
-        deps=("health_components",),
+        upstream=("health_components",),
         rows=_agents,
         heading="worst agents",
         top=_worst_agents,
@@ -150,7 +150,7 @@ ASSETS = (
     ),
     Derived(
         name="agent_health_short",
-        deps=("health_components",),
+        upstream=("health_components",),
         rows=_agents_in_short_windows,
         heading="worst agents",
         top=_worst_in_short_windows,
@@ -160,7 +160,7 @@ ASSETS = (
     ),
     Derived(
         name="system_health",
-        deps=("agent_health",),
+        upstream=("agent_health",),
         rows=_fleet,
         heading="latest hours",
         top=_latest_hours,

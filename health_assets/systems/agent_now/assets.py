@@ -55,12 +55,12 @@ def _agents_by_verdict(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        name="now_components", deps=("executions",), rows=_components, heading="longest streaks of failures",
-        top=_longest_streaks, gates=("raw_logs",), needs="an execution that failed, the last of an agent in the hour",
-        is_component=True, goes_first=True, formula_version=FORMULA_VERSION,
+        name="now_components", upstream=("executions",), rows=_components, heading="longest streaks of failures",
+        top=_longest_streaks, blocked_by=("raw_logs",), is_component=True, goes_first=True,
+        needs="an execution that failed, the last of an agent in the hour", formula_version=FORMULA_VERSION,
     ),
     Derived(
-        name="agent_now", deps=("health_components", "now_components"), rows=_verdicts, heading="failing agents",
+        name="agent_now", upstream=("health_components", "now_components"), rows=_verdicts, heading="failing agents",
         top=_failing_first, needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
         curves=_agents_by_verdict, goes_first=True, formula_version=FORMULA_VERSION,
     ),

@@ -56,11 +56,11 @@ def _spent(rows: ir.Table) -> Mapping[str, ir.Value]:
 ASSETS = (
     Derived(
         name="usage_components",
-        deps=("executions",),
+        upstream=("executions",),
         rows=_components,
         heading="costliest hours of agents",
         top=_costliest_by_hour,
-        gates=("raw_logs",),
+        blocked_by=("raw_logs",),
         needs="an execution",
         is_component=True,
         curves=_spent,
@@ -68,7 +68,7 @@ ASSETS = (
     ),
     Derived(
         name="agent_usage",
-        deps=("usage_components",),
+        upstream=("usage_components",),
         rows=_usage,
         heading="costliest agents",
         top=_costliest,

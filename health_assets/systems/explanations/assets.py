@@ -34,24 +34,24 @@ def _latest_evidence(rows: ir.Table) -> ir.Table:
 ASSETS = (
     Derived(
         name="evidence_components",
-        deps=("executions", "trigger_events"),
+        upstream=("executions", "trigger_events"),
         rows=_components,
         heading="agents with most evidence",
         top=_most_evidence,
-        gates=("raw_logs",),
+        blocked_by=("raw_logs",),
         needs="an event that counts against an agent",
         is_component=True,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="score_evidence",
-        deps=("evidence_components",),
+        upstream=("evidence_components",),
         rows=_evidence,
         heading="evidence of the latest hour",
         top=_latest_evidence,
         needs="an agent that lost points to an event",
         back_hours=lambda settings: settings.window_hours,
-        beside=("agent_health",),
+        same_hour_upstream=("agent_health",),
         formula_version=FORMULA_VERSION,
     ),
 )

@@ -53,18 +53,18 @@ def _models_by_hour(rows: ir.Table) -> Mapping[str, ir.Value]:
 ASSETS = (
     Derived(
         name="model_components",
-        deps=("model_calls",),
+        upstream=("model_calls",),
         rows=_last_calls,
         heading="models with most failures",
         top=_failing_models,
-        gates=("raw_logs",),
+        blocked_by=("raw_logs",),
         needs="a call to a model",
         is_component=True,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="model_health",
-        deps=("model_components", "model_calls"),
+        upstream=("model_components", "model_calls"),
         rows=_models,
         heading="worst models",
         top=_worst_models,

@@ -74,18 +74,18 @@ def _mean_scores(rows: ir.Table) -> Mapping[str, ir.Value]:
 ASSETS = (
     Derived(
         name="task_consistency",
-        deps=("executions",),
+        upstream=("executions",),
         rows=_tasks,
         heading="least consistent tasks",
         top=_least_consistent_tasks,
-        gates=("raw_logs",),
+        blocked_by=("raw_logs",),
         needs="two baseline runs of a task by an agent (executions with a task_id) in the evaluation window",
         back_hours=lambda settings: settings.evaluation_hours,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="agent_reliability",
-        deps=("executions", "judgements", "task_consistency"),
+        upstream=("executions", "judgements", "task_consistency"),
         rows=_agents,
         heading="least reliable agents",
         top=_least_reliable_agents,

@@ -113,11 +113,11 @@ def _sessions_failed(rows: ir.Table) -> Mapping[str, ir.Value]:
 ASSETS = (
     Derived(
         name="trace_risks",
-        deps=("executions", "signals"),
+        upstream=("executions", "signals"),
         rows=_traces,
         heading="riskiest traces",
         top=_riskiest_traces,
-        gates=("raw_logs",),
+        blocked_by=("raw_logs",),
         needs="an execution with a session or with signals",
         back_hours=lambda settings: settings.lookback_hours,
         is_component=True,
@@ -126,7 +126,7 @@ ASSETS = (
     ),
     Derived(
         name="session_scores",
-        deps=("trace_risks", "executions", "signals"),
+        upstream=("trace_risks", "executions", "signals"),
         rows=_sessions,
         heading="worst sessions",
         top=_worst_sessions,

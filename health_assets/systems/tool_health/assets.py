@@ -43,12 +43,12 @@ def _calls_and_failures(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        name="tool_components", deps=("tool_calls",), rows=_components, heading="tools called most", top=_most_called,
-        gates=("raw_logs",), needs="a call of a tool", is_component=True, curves=_calls_and_failures,
-        formula_version=FORMULA_VERSION,
+        name="tool_components", upstream=("tool_calls",), rows=_components, heading="tools called most",
+        top=_most_called, blocked_by=("raw_logs",), needs="a call of a tool", is_component=True,
+        curves=_calls_and_failures, formula_version=FORMULA_VERSION,
     ),
     Derived(
-        name="tool_health", deps=("tool_components",), rows=_tools, heading="worst tools", top=_worst_tools,
+        name="tool_health", upstream=("tool_components",), rows=_tools, heading="worst tools", top=_worst_tools,
         needs="a call of a tool in the window", back_hours=lambda settings: settings.window_hours,
         curves=_calls_and_failures,
         formula_version=FORMULA_VERSION,
