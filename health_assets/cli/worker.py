@@ -91,12 +91,13 @@ class Worker:
         settings = self._pipeline.settings
         with turn_to_write(settings, say) as turn:
             pipeline = replace(self._pipeline, turn=turn)
-            if not _has_scores(pipeline):
-                wanted = select_hours(pipeline, None, None)
-                return wanted.loaded, [DueRun(hours=wanted.hours, only_stale=False)]
-            loaded = load_new_logs(pipeline, lambda _: None)
-        with self._pipeline.read() as session:
-            due = due_hours(session, settings, self._pipeline.clock())
+            if _has_scores(pipeline):
+                loaded = load_new_logs(pipeline, lambda _: None)
+                with pipeline.read() as session:
+                    due = due_hours(session, settings, pipeline.clock())
+            else:
+                selection = select_hours(pipeline, None, None)
+                loaded, due = selection.loaded, [DueRun(hours=selection.hours, only_stale=False)]
         return loaded, [one for one in due if self._is_to_be_tried(one)]
 
     def _is_to_be_tried(self, due: DueRun) -> bool:
