@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Collection
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from health_assets.core.terminal import printable
 if TYPE_CHECKING:
     from health_assets.pipeline.ingest_report import IngestReport
     from health_assets.pipeline.partition_selection import PartitionSelection
+    from health_assets.warehouse.store import Guard
 
 _log = logging.getLogger(__name__)
 NOT_AS_A_WHOLE = "steps before it are kept, tables of later ones are as they were: run it again"
@@ -45,12 +46,11 @@ def hours_asked_for(
     """
     with console.status("looking at the logs") as status:
         with without_collections():
-            from health_assets.cli.running import turn_to_write
             from health_assets.logs.progress import listening
             from health_assets.pipeline.partition_selection import select_hours
             from health_assets.pipeline.resource import Pipeline
 
-        turn = nullcontext(None) if start and end else turn_to_write(settings, say)
+        turn = nullcontext(None) if start and end else _turn_to_load(settings)
         try:
             with listening(lambda read: status.update(f"loading the logs: {read}")), turn as guard:
                 pipeline = Pipeline(settings=settings, turn=guard)
@@ -60,6 +60,12 @@ def hours_asked_for(
     for sentence in wanted.told:
         console.print(printable(sentence, MOST_TOLD), soft_wrap=True, markup=False, highlight=False)
     return wanted
+
+
+def _turn_to_load(settings: Settings) -> AbstractContextManager["Guard | None"]:
+    from health_assets.cli.running import turn_to_write
+
+    return turn_to_write(settings, say)
 
 
 def materialize_hours(

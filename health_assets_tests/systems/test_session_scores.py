@@ -427,9 +427,17 @@ def test_a_trace_comes_to_a_session_once_the_execution_that_named_another_is_out
         signals("old", START + HOUR, session_id="mine", confidence=0.4),
         execution("new", "a", START + 3 * HOUR, session_id="mine"),
     ]
-    project = Project(tmp_path, None, 1, lookback_hours=3)
-    found = scored(project, records, HourRange.of(START + 3 * HOUR))
-    assert (found["mine"]["total_traces"], found["mine"]["traces_evaluated"]) == (2, 1)
+    last = HourRange.of(START + 3 * HOUR)
+    ways = {
+        "alone": [last],
+        "in a range": [hours_from(START, 4)],
+        "hour by hour": map(HourRange.of, hours_from(START, 4)),
+    }
+    for way, ranges in ways.items():
+        project = Project(tmp_path / way, None, 1, lookback_hours=3)
+        for hours in ranges:
+            found = scored(project, records, hours)
+        assert (found["mine"]["total_traces"], found["mine"]["traces_evaluated"]) == (2, 1), way
 
 
 def test_the_last_hour_alone_is_as_in_a_range(tmp_path: Path) -> None:

@@ -68,7 +68,8 @@ def session_scores(
         newest = _newest_of_one_hour(reached, touched, hours.start)
     else:
         newest = _newest_of_many_hours(reached, touched, settings.lookback_hours)
-    outlived = _outlived(reached, hours, settings.lookback_hours)
+    # also of traces that were other sessions' while an execution from before the look-back said so
+    outlived = _outlived(versions, hours, settings.lookback_hours)
     traces = ibis.union(
         newest.anti_join(outlived, ["hour", *TRACE]),
         _merged_again(executions, signals, outlived, settings.lookback_hours).semi_join(
