@@ -70,6 +70,7 @@ def test_it_makes_the_hours_of_the_logs_then_late_ones_and_ends_when_it_is_told_
     assert complaints.splitlines()[-1] == "health-assets: stopped"
 
 
+@pytest.mark.nightly
 def test_what_it_leaves_is_what_a_clean_rebuild_makes_and_another_look_finds_nothing_to_do(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
