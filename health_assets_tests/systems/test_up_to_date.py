@@ -641,7 +641,7 @@ def test_of_two_commands_at_the_same_time_none_blesses_what_the_other_made(tmp_p
 
 # -- what digests rest on ----------------------------------------------------------------------------------------------
 
-OF_THE_LEDGER = {"raw_logs", "raw_files", "materialized_hours", *SUPERSEDED.values()}
+OF_THE_LEDGER = {"raw_logs", "raw_files", "raw_file_notes", "materialized_hours", *SUPERSEDED.values()}
 _NAMES = re.compile(rf"\b(?:FROM|JOIN)\s+\"?({'|'.join(sorted(ALL_TABLES, key=len, reverse=True))})\b", re.IGNORECASE)
 
 
