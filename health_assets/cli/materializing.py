@@ -200,5 +200,5 @@ def _run(
         print_older_results(console, older_results(session, EVER, settings))
         print_health(console, session, HourRange(hours.start, hours.end))
     keep_compiled_sql()
-    if problems := [*([outcome.error] if outcome.error else []), *outcome.faults]:
-        raise HealthAssetsError("; ".join(problems))
+    if outcome.problems:
+        raise HealthAssetsError("; ".join(outcome.problems))

@@ -68,6 +68,11 @@ class Outcome:
     lines_redacted: int = 0
 
     @property
+    def problems(self) -> list[str]:
+        """The error and the faults: why the exit code is not 0."""
+        return [*([self.error] if self.error else []), *self.faults]
+
+    @property
     def faults(self) -> list[str]:
         """Sentences about faults that did not stop the run; each makes the exit code 1."""
         found = []

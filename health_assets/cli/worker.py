@@ -121,9 +121,9 @@ class Worker:
         with self._pipeline.read() as session:
             print_outcome(console, outcome, session, time.monotonic() - began_s)
         self._failed.pop(due, None)
-        if problems := [*([outcome.error] if outcome.error else []), *outcome.faults]:
+        if outcome.problems:
             self._failed[due] = time.monotonic()
-            say(printable("; ".join(problems), MOST_TOLD))
+            say(printable("; ".join(outcome.problems), MOST_TOLD))
         return False
 
     def _tell(self, sentence: str) -> None:

@@ -14,8 +14,9 @@ from health_assets.defs.partitions import hours_tags
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.turns.turns import URGENT
 from health_assets.logs.stores import require_root
-from health_assets.pipeline.planning import catch_up, newest_finished_hour
+from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
+from health_assets.systems.due_hours import SCORED, missed_hours
 from health_assets.warehouse.materialized import MaterializedHours
 
 LOCK_TIMEOUT_S = 10.0
@@ -65,15 +66,11 @@ def hourly_schedule(job_name: str, settings: Settings, placement: Placement = AL
 
 def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
     """The newest hour and what was missed; the newest alone where the warehouse cannot be looked at just now."""
-    span = HourRange.of(newest).extended_back(pipeline.settings.reach_hours - 1)
     try:
         with pipeline.open(LOCK_TIMEOUT_S).read() as session:
-            materialized = MaterializedHours(session).of("system_health", span)
-            first = MaterializedHours(session).first("system_health")
+            return missed_hours(session, pipeline.settings, newest)
     except (NoWarehouseError, WarehouseBusyError):
         return HourRange.of(newest)
-    due = catch_up(newest, materialized, first, pipeline.settings.reach_hours)
-    return HourRange(max(due.start, pipeline.settings.first_hour or due.start), due.end)
 
 
 def freshness_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
@@ -92,7 +89,7 @@ def freshness_schedule(job_name: str, settings: Settings, placement: Placement =
         pipeline = placement.pipeline(context)
         try:
             with pipeline.open(LOCK_TIMEOUT_S).read() as session:
-                has_any = MaterializedHours(session).first("system_health") is not None
+                has_any = MaterializedHours(session).first(SCORED) is not None
         except NoWarehouseError:
             has_any = False
         except WarehouseBusyError:

@@ -30,6 +30,7 @@ from health_assets.pipeline.late_logs import Unread, compared, late_parts
 from health_assets.pipeline.planning import late_ranges, newest_finished_hour
 from health_assets.schema.catalog import SCHEMA_VERSION
 from health_assets.systems.declared_assets import SYSTEMS
+from health_assets.systems.due_hours import SCORED, first_late_hour
 from health_assets.systems.formula_versions import older_results
 from health_assets.systems.staleness import stale_hours
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
@@ -95,17 +96,14 @@ def late_logs_sensor(
         try:
             files = list_files(pipeline.raw_root, unreadable)
             with pipeline.open(LOCK_TIMEOUT_S).read() as session:
-                materialized = MaterializedHours(session)
-                last = materialized.newest("system_health", now)
+                last = MaterializedHours(session).newest(SCORED, now)
                 if last is None or last < first_hour:
                     return dg.SkipReason(NOTHING_YET)
                 known = FileLedger(session).known(limits.until)
                 known_hours = HourRange(first_hour, last + HOUR)
                 older = older_results(session, known_hours, settings)
                 stale_components, stale_scores = stale_hours(session, known_hours, settings, older)
-                # for late lines alone, nothing that retention dropped comes back
-                kept_from = filter(None, (materialized.dropped_until(), settings.horizon(now)))
-                start = max([first_hour, *kept_from])
+                start = first_late_hour(session, settings, first_hour, now)
                 left_out = Ledger(session).late_before(start) if start > first_hour else []
                 lost = FileLedger(session).lost(HourRange(newest - settings.reach_hours * HOUR, EVER.end))
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)

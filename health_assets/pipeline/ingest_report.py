@@ -69,21 +69,23 @@ class IngestReport:
                 self.lines_read += lines
             rejected = lines if part.record_type == "rejected" else 0
             self.rejected += rejected
-            own = self.read_by_file.get(part.source_file, (0, 0))
-            self.read_by_file[part.source_file] = own[0] + lines, own[1] + rejected
+            self.add_to_file(part.source_file, lines, rejected)
+
+    def add_to_file(self, name: str, lines: int, rejected: int) -> None:
+        """Add to the counts of one file."""
+        before = self.read_by_file.get(name, (0, 0))
+        self.read_by_file[name] = before[0] + lines, before[1] + rejected
 
     def with_loaded(self, loaded: "IngestReport", span: HourRange) -> "IngestReport":
-        """The report with what was read of the logs just before, when nothing was built yet.
+        """Both reports as one.
 
         Args:
-            loaded: the report of that.
-            span: the hours asked for, and those that they look back on.
+            loaded: the report of loading logs just before this run.
+            span: the hours asked for and their look-back.
         """
-        names = {*loaded.files_read, *self.files_read}
-        by_file = {name: _sums(self.read_by_file.get(name), loaded.read_by_file.get(name)) for name in names}
-        return replace(
+        both = replace(
             self,
-            files_read=sorted(names),
+            files_read=sorted({*loaded.files_read, *self.files_read}),
             bytes_read=loaded.bytes_read + self.bytes_read,
             lines_read=loaded.lines_read + self.lines_read,
             spans_read=loaded.spans_read + self.spans_read,
@@ -94,8 +96,11 @@ class IngestReport:
             changed_hours=self.changed_hours | {hour for hour in loaded.changed_elsewhere if hour in span},
             main_rejection=self.main_rejection if self.has_read else loaded.main_rejection,
             told={**loaded.told, **self.told},
-            read_by_file=by_file,
+            read_by_file={**loaded.read_by_file},
         )
+        for name, (lines, rejected) in self.read_by_file.items():
+            both.add_to_file(name, lines, rejected)
+        return both
 
     @property
     def has_read(self) -> bool:
@@ -115,8 +120,3 @@ class IngestReport:
         """Count hours whose rows may have changed."""
         self.changed_hours |= changed_hours
         self.hours = HourRange(min(self.changed_hours | {self.hours.start}), self.hours.end)
-
-
-def _sums(*counts: tuple[int, int] | None) -> tuple[int, int]:
-    first, second = zip((0, 0), *filter(None, counts), strict=True)
-    return sum(first), sum(second)

@@ -1,8 +1,4 @@
-"""Ingesting the logs as they lie there: listing them, and trying again where one changes meanwhile.
-
-What belongs here: what the ingestion of a step and the loading of a command have in common. What does not: loading
-(`ingestion`), and the assets of the step (`record_step`).
-"""
+"""List the raw logs and ingest them, again if one changes while it is read: for the step and for commands."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -36,8 +32,7 @@ def ingest_logs(
 ) -> Result:
     """Bring the record tables up to date with every readable raw log, in one transaction.
 
-    What there is to read is found out in each transaction anew: while a run waits for its turn, another one may load
-    more than there was before, which an old listing would take away again.
+    Files are listed inside the transaction: another run may have loaded newer ones while this one waited for the lock.
 
     Args:
         pipeline: where logs, targets and warehouse are.
@@ -53,7 +48,7 @@ def ingest_logs(
         HealthAssetsError: the raw root, the targets or the warehouse cannot be read.
     """
     settings, failures = pipeline.settings, _Failures()
-    require_root(pipeline.raw_root)  # whoever mistypes this or the targets need not wait to be told
+    require_root(pipeline.raw_root)  # a mistyped path is told before waiting for the lock
     pipeline.load_targets()
     remove_what_the_dead_left()
     while True:
@@ -96,10 +91,8 @@ def load_new_logs(
     """
     try:
         with pipeline.read() as session:
-            files = LogFiles.of(session, pipeline.settings, pipeline.clock())
-            is_settled = next(changes_of_files(session, pipeline.settings, files), None) is None
-        if is_settled and not read_anew:
-            return None
+            if not read_anew and not _have_changed(session, pipeline):
+                return None
     except NoWarehouseError:
         if not list_files(pipeline.raw_root, {}):
             return None
@@ -109,6 +102,12 @@ def load_new_logs(
         return report
 
     return ingest_logs(pipeline, None, checked, read_anew=read_anew)
+
+
+def _have_changed(session: Session, pipeline: Pipeline) -> bool:
+    """Whether there is anything to load, or to note of the files."""
+    files = LogFiles.of(session, pipeline.settings, pipeline.clock())
+    return any(changes_of_files(session, pipeline.settings, files))
 
 
 class _Failures:

@@ -1,4 +1,4 @@
-"""Hours that a command is about: those that were named, else those of which the logs that were loaded have events.
+"""Select the hours of a command: the ones that it names, else all hours with events.
 
 What belongs here: reading names of hours, refusing those that have not begun, leaving out holes in which nothing
 happened. What does not: what is shown of it (`cli`) and arithmetic on sets of hours (`planning`).

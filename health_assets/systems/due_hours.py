@@ -1,8 +1,6 @@
-"""Hours that are due: what a process that keeps the tables up to date by itself makes next.
+"""Find the hours that are due, from the state of the tables: missed, late, or of an older formula.
 
-What belongs here: finding them from what the warehouse says of its own tables, once the logs are loaded. What does not:
-loading logs (`pipeline.log_ingestion`), hours that somebody names (`pipeline.partition_selection`), and making them
-(`pipeline.engine`).
+Loading logs is `pipeline.log_ingestion`'s; hours that a user names are `pipeline.partition_selection`'s.
 """
 
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
 
 SCORED = "system_health"
-"""The asset whose hours are those that were ever asked for."""
+"""The asset that every run of all systems makes: its hours are the ones that were scored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +37,9 @@ class DueRun:
 
 
 def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRun]:
-    """The hours that are over and were missed, then those of which something has changed, then those of older formulas.
+    """Missed hours first, then late ones, then hours of older formulas; none before the first hour was made.
 
-    The newest of the first is the one that ended `settings.schedule_minute` minutes ago. Before any hour was made, none
-    is due: the logs say where to begin.
+    An hour is missed once it has been over for `settings.schedule_minute` minutes.
 
     Args:
         session: a session, once the logs are loaded.
@@ -55,12 +52,9 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
     if first is None or newest < first:
         return []
     due = []
-    span = HourRange.of(newest).extended_back(settings.reach_hours - 1)
-    there = materialized.of(SCORED, span)
-    missed = catch_up(newest, there, first, settings.reach_hours)
-    start = max(missed.start, settings.first_hour or missed.start)
-    if newest not in there and start <= newest:
-        due.append(DueRun(hours=HourGroups((HourRange(start, missed.end),)), only_stale=False))
+    missed = missed_hours(session, settings, newest)
+    if newest not in materialized.of(SCORED, HourRange.of(newest)) and len(missed):
+        due.append(DueRun(hours=HourGroups((missed,)), only_stale=False))
     last = materialized.newest(SCORED, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
     older = older_results(session, known, settings)
@@ -72,6 +66,20 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
     return due
 
 
+def missed_hours(session: Session, settings: Settings, newest: datetime) -> HourRange:
+    """The newest hour and the earlier hours of its look-back that runs missed; none before the first hour of all."""
+    span = HourRange.of(newest).extended_back(settings.reach_hours - 1)
+    materialized = MaterializedHours(session)
+    due = catch_up(newest, materialized.of(SCORED, span), materialized.first(SCORED), settings.reach_hours)
+    return HourRange(min(due.end, max(due.start, settings.first_hour or due.start)), due.end)
+
+
+def first_late_hour(session: Session, settings: Settings, first: datetime, now: datetime) -> datetime:
+    """The first hour that late lines are asked for: for them alone, nothing that retention dropped comes back."""
+    kept_from = filter(None, (MaterializedHours(session).dropped_until(), settings.horizon(now)))
+    return max([first, *kept_from])
+
+
 def _late(
     session: Session,
     settings: Settings,
@@ -80,11 +88,9 @@ def _late(
     older: list[OlderResults],
     now: datetime,
 ) -> list[HourRange]:
-    """The hours of which records or components have changed, or were never scored, and those that depend on them."""
+    """Hours with changed or never scored records, hours with changed components, and all that depend on them."""
     ledger, materialized = Ledger(session), MaterializedHours(session)
-    kept_from = filter(None, (materialized.dropped_until(), settings.horizon(now)))
-    # for late lines alone, nothing that retention dropped comes back
-    start = max([known.start, *kept_from])
+    start = first_late_hour(session, settings, known.start, now)
     span = HourRange(min(start, newest + HOUR), newest + HOUR)
     unreadable = ledger.unreadable()
     waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]

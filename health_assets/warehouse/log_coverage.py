@@ -46,7 +46,7 @@ class LogCoverage:
         self._session = session
 
     def covered_hours(self) -> CoveredHours:
-        """The hours that the logs hold something of, as far as they have been read."""
+        """Hours with records in the logs that were read."""
         rows = self._session.query(
             """
             SELECT DISTINCT parts.hour, parts.record_type = 'rejected', parts.is_loaded,
