@@ -28,7 +28,7 @@ from bench.report import machine
 from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.spark_servers import apache_spark_process, sail_process
 
-ROWS = ("lines", "look", "spans", "hour", "headline", "backfill", "workers", "skew")
+ROWS = ("lines", "spans", "hour", "headline", "backfill", "workers", "skew")
 AGENTS = 83_333
 """A million executions in an hour, by what each agent executes."""
 PARTS_PER_MILLION = 8
@@ -155,16 +155,6 @@ class Scale:
         raw = str(_spread(self._millions[0]) / "raw")
         sample = run("ingested", raw=raw, warehouse=warehouse, hour=hour, cores=LOCAL_CORES)
         return [*found, Cost(name=f"{self._millions[0]} million lines, DuckDB", sample=sample)]
-
-    def look(self) -> list[Cost]:
-        """Counting what more and more lines hold that nobody has loaded, with Sail."""
-        found = []
-        for millions in self._millions:
-            raw = str(_spread(millions) / "raw")
-            with self._sail() as (url, number):
-                work = partial(run, "looked_on_spark", raw=raw, url=url, **self._new_places())
-                found.append(on_cluster(f"{millions} million lines, Sail", number, work))
-        return found
 
     def spans(self) -> list[Cost]:
         """Reading spans and putting their traces together, with Sail and with DuckDB alone."""

@@ -100,28 +100,6 @@ def ingested_on_spark(raw: str, url: str, lake: str, ledger: str, hour: str) -> 
     return _ingested(raw, url, hour, lake=lake, ledger=ledger)
 
 
-def looked_on_spark(raw: str, url: str, lake: str, ledger: str) -> Work:
-    """Have executors count the lines that nobody has loaded, by hour; tell how many there are.
-
-    The sensor for late logs and `materialize` without hours do so.
-    """
-    from pathlib import Path
-
-    from health_assets.logs.files import list_files
-    from health_assets.logs.limits import current_limits
-    from health_assets.pipeline.file_counts import counting_of
-    from health_assets.pipeline.late_logs import facts_of, late_parts
-    from health_assets.warehouse.store import Warehouse
-
-    def work() -> dict[str, Any]:
-        warehouse, limits = Warehouse(url, lake=lake, ledger=ledger), current_limits()
-        facts = facts_of(None, list_files(Path(raw)), limits=limits)
-        parts = late_parts(facts.unread, limits=limits, count=counting_of(warehouse))
-        return {"lines": sum(lines.count for lines in parts.values())}
-
-    return work
-
-
 def _stay_on(cores: int | None) -> None:
     """Use no more cores than these; to be called before DuckDB looks how many there are."""
     import os

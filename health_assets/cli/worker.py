@@ -92,7 +92,7 @@ class Worker:
         with turn_to_write(settings, say) as turn:
             pipeline = replace(self._pipeline, turn=turn)
             if _has_scores(pipeline):
-                loaded = load_new_logs(pipeline, lambda _: None)
+                loaded = load_new_logs(pipeline)
                 with pipeline.read() as session:
                     due = due_hours(session, settings, pipeline.clock())
             else:

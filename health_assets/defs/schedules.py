@@ -67,7 +67,7 @@ def hourly_schedule(job_name: str, settings: Settings, placement: Placement = AL
 def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
     """The newest hour and what was missed; the newest alone where the warehouse cannot be looked at just now."""
     try:
-        with pipeline.open(LOCK_TIMEOUT_S).read() as session:
+        with pipeline.waiting_at_most(LOCK_TIMEOUT_S).read() as session:
             return missed_hours(session, pipeline.settings, newest)
     except (NoWarehouseError, WarehouseBusyError):
         return HourRange.of(newest)
@@ -88,7 +88,7 @@ def freshness_schedule(job_name: str, settings: Settings, placement: Placement =
     def _freshness(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         pipeline = placement.pipeline(context)
         try:
-            with pipeline.open(LOCK_TIMEOUT_S).read() as session:
+            with pipeline.waiting_at_most(LOCK_TIMEOUT_S).read() as session:
                 has_any = MaterializedHours(session).first(SCORED) is not None
         except NoWarehouseError:
             has_any = False

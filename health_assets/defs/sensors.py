@@ -1,10 +1,11 @@
-"""The late-log sensor: what came after its hour was materialized changes exactly the hours that depend on it."""
+"""The late-log sensor: loads what is new in the logs, and requests the hours that are out of date by it."""
 
-import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 import dagster as dg
 
@@ -14,32 +15,29 @@ from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.remembering import keep, recalled
 from health_assets.defs.schedules import NOTHING_YET, default_sensor_status
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.turns.run_owners import end_runs_of_the_dead, end_runs_that_never_claimed
-from health_assets.logs.files import list_files
-from health_assets.logs.late_memory import LateMemory
-from health_assets.logs.limits import Limits
-from health_assets.logs.recognition import recognize
-from health_assets.logs.stores import Faults, is_among
-from health_assets.pipeline.derived import Derived
-from health_assets.pipeline.file_counts import CountFiles, counting_of
+from health_assets.defs.turns.turns import Turn
+from health_assets.logs.stores import is_among, require_root
 from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
-from health_assets.pipeline.late_logs import Unread, compared, late_parts
-from health_assets.pipeline.planning import late_ranges, newest_finished_hour
-from health_assets.schema.catalog import SCHEMA_VERSION
+from health_assets.pipeline.log_files import known_files
+from health_assets.pipeline.log_ingestion import TooMuchToLoadError, load_new_logs
+from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.pipeline.resource import Pipeline
 from health_assets.systems.declared_assets import SYSTEMS
-from health_assets.systems.due_hours import SCORED, first_late_hour
+from health_assets.systems.due_hours import SCORED, DueRun, first_late_hour, late_hours
 from health_assets.systems.formula_versions import older_results
-from health_assets.systems.staleness import stale_hours
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.location import is_spark
 from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.session import Session
 
 INTERVAL_S = 60
 LOCK_TIMEOUT_S = 10.0
-BYTES_PER_TICK = 256 << 20
+MOST_BYTES = 64 << 20
+"""Most of the logs that a tick loads itself, since Dagster gives it 60 s; more is loaded by a run."""
 LOSSES_TOLD = 3
 UNFINISHED = [
     dg.DagsterRunStatus.NOT_STARTED,
@@ -53,13 +51,12 @@ UNFINISHED = [
 def late_logs_sensor(
     job_name: str, settings: Settings, offered_from: datetime = EARLIEST, placement: Placement = ALONE
 ) -> dg.SensorDefinition:
-    """Find new and changed files, and request the hours that they touch and every later hour that depends on them.
+    """Load new and changed files, and request the hours that they touch and every later hour that depends on them.
 
-    The state is in the warehouse: hours are requested for as long as their tables disagree with the logs or with the
-    tables that they are made from, so nothing is lost when a run fails. What is under way is not requested again, and
-    the same disagreement once an hour at most. What older versions of the formulas made is requested by system, the
-    newest hours first and so many at a time. What a tick found in files is remembered (`remembering`), since a tick
-    reads no more than so many bytes; without that, the next one looks again.
+    The state is in the warehouse: hours are requested for as long as their tables disagree with the tables that they
+    are made from, so nothing is lost when a run fails. What is under way is not requested again, and the same
+    disagreement once an hour at most. What older versions of the formulas made is requested by system, the newest hours
+    first and so many at a time.
 
     Args:
         job_name: the job that materializes hours.
@@ -78,7 +75,7 @@ def late_logs_sensor(
         default_status=default_sensor_status(settings, placement),
     )
     def _late_logs(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        pipeline = placement.pipeline(context)
+        pipeline = placement.pipeline(context).waiting_at_most(LOCK_TIMEOUT_S)
         if _has_instance(context):
             end_runs_of_the_dead(context.instance)  # else what is in the queue behind them would wait for ever
             end_runs_that_never_claimed(context.instance, _claiming(context, placement), time.time())
@@ -87,84 +84,70 @@ def late_logs_sensor(
         now = pipeline.clock()
         # the hour that is still the schedule's is not late
         newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute + 1))
-        # of later hours none is requested
-        limits = replace(pipeline.limits, until=min(newest + HOUR, pipeline.limits.until))
-        instance = context.instance if _has_instance(context) else None
-        kept = recalled(instance, pipeline.raw_root, context.cursor)
-        memory = LateMemory.load(kept, limits, BYTES_PER_TICK, SCHEMA_VERSION)
-        unreadable: Faults = {}
         try:
-            files = list_files(pipeline.raw_root, unreadable)
-            with pipeline.open(LOCK_TIMEOUT_S).read() as session:
+            require_root(pipeline.raw_root)
+            with pipeline.read() as session:
                 last = MaterializedHours(session).newest(SCORED, now)
-                if last is None or last < first_hour:
-                    return dg.SkipReason(NOTHING_YET)
-                known = FileLedger(session).known(limits.until)
-                known_hours = HourRange(first_hour, last + HOUR)
-                older = older_results(session, known_hours, settings)
-                stale_components, stale_scores = stale_hours(session, known_hours, settings, older)
-                start = first_late_hour(session, settings, first_hour, now)
-                left_out = Ledger(session).late_before(start) if start > first_hour else []
-                lost = FileLedger(session).lost(HourRange(newest - settings.reach_hours * HOUR, EVER.end))
+            if last is None or last < first_hour:
+                return dg.SkipReason(NOTHING_YET)
+            with _turn(context, pipeline) as own:
+                load_new_logs(own, most_bytes=-1 if is_spark(settings.warehouse) else MOST_BYTES)
+            with pipeline.read() as session:
+                due = late_hours(session, settings, newest, now)
+                if due:
+                    return dg.SensorResult([_request(now, one) for one in due])
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
-            # files are looked into while nobody has to wait for the warehouse
-            recognized = recognize(
-                known, files, unreadable,
-                unpacking=limits.unpacking, trusted=settings.trust, memory=memory,
-            )  # fmt: skip
-            with pipeline.open(LOCK_TIMEOUT_S).read() as session:
-                is_as_it_was = FileLedger(session).known(limits.until) == known
-                found = compared(session, recognized, unreadable)
+                return dg.SkipReason(_agreement(session, settings, newest, now) + _hint(not_offered))
         except NoRawRootError as error:
             return dg.SkipReason(str(error))
         except NoWarehouseError:
             return dg.SkipReason(NOTHING_YET)
+        except TooMuchToLoadError as error:
+            context.log.info(f"{error}, by a run of the newest hour")
+            hours = HourRange.of(newest)
+            tags = {**hours_tags(hours), ONLY_STALE_TAG: "true"}
+            return dg.SensorResult([dg.RunRequest(run_key=f"{hours} logs", tags=tags)])
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
-        if not is_as_it_was:
-            context.update_cursor(keep(instance, pipeline.raw_root, context.cursor, memory.dump()))
-            return dg.SkipReason("logs were loaded while this tick looked at them; the next tick looks again")
-        span = HourRange(min(start, newest + HOUR), newest + HOUR)
-        count = counting_of(pipeline.open(LOCK_TIMEOUT_S))
-        touched, only_rejected, state = _touched(found, span, unreadable, limits, memory, count)
-        context.update_cursor(keep(instance, pipeline.raw_root, context.cursor, memory.dump()))
-        touched |= stale_components
-        until = min(max({last, *touched}), newest) + HOUR
-        ranges = late_ranges(touched, settings.reach_hours, until, only_themselves=only_rejected | stale_scores)
-        of_older_formulas = [
-            _request(now, hours, f"{results.system} {results.version} {len(results.due)}", SYSTEMS[results.system])
-            for results in older
-            for hours in results.newest({hour for own in ranges for hour in own})
-        ]
-        if not ranges and not of_older_formulas:
-            besides = f", besides {len(left_out)} hours that retention dropped" if left_out else ""
-            besides += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}" if unreadable else ""
-            besides += _what_is_lost(lost)
-            besides += "".join(f"; {results}" for results in older)
-            read = sum(not is_among(unreadable, file.source_file) for file in files)
-            return dg.SkipReason(f"{_agreement(read, memory)}{besides}{_hint(not_offered)}")
-        if memory.put_off:
-            context.log.info(memory.put_off)
-        digest = hashlib.sha256(f"{state} {sorted(stale_components | stale_scores)}".encode()).hexdigest()[:16]
-        return dg.SensorResult([*(_request(now, hours, digest) for hours in ranges), *of_older_formulas])
 
     return _late_logs
 
 
-def _request(now: datetime, hours: HourRange, cause: str, assets: Sequence[Derived] = ()) -> dg.RunRequest:
-    """A run of some hours, of all assets or of these, for the same cause once an hour at most."""
+@contextmanager
+def _turn(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> Iterator[Pipeline]:
+    """The pipeline with a turn to write between two runs, which does not wait long."""
+    if not _has_instance(context):
+        yield pipeline
+        return
+    with Turn(context.instance, pipeline.settings, str(uuid4()), "the sensor late_logs") as turn:
+        yield replace(pipeline, turn=turn)
+
+
+def _request(now: datetime, due: DueRun) -> dg.RunRequest:
+    """A run of some hours, of all assets or of some systems', for the same cause once an hour at most."""
+    assets = [asset for system in due.systems for asset in SYSTEMS[system]]
     return dg.RunRequest(
-        run_key=f"{floor_hour(now):{KEY_FORMAT}} {hours} {cause}",
-        tags={**hours_tags(hours), ONLY_STALE_TAG: "true"},
+        run_key=f"{floor_hour(now):{KEY_FORMAT}} {due.hours} {due.cause}",
+        tags={**hours_tags(due.hours), ONLY_STALE_TAG: "true"},
         asset_selection=[dg.AssetKey(asset.name) for asset in assets] or None,
     )
 
 
-def _agreement(logs: int, memory: LateMemory) -> str:
-    """Say with how many logs the tables agree, and which logs nobody knows."""
-    if not memory.put_off:
-        return f"the tables agree with all {logs} raw logs"
-    return f"the tables agree with {logs - memory.put_off_count:,} of {logs:,} raw logs; {memory.put_off}"
+def _agreement(session: Session, settings: Settings, newest: datetime, now: datetime) -> str:
+    """Say with how many logs the tables agree, and what is not as it should be."""
+    first_hour = settings.first_hour or EARLIEST
+    start = first_late_hour(session, settings, first_hour, now)
+    left_out = Ledger(session).late_before(start) if start > first_hour else []
+    unreadable = Ledger(session).unreadable()
+    there = [name for name, file in known_files(session, settings, now).items() if file.gone_at is None]
+    said = f"the tables agree with all {sum(not is_among(unreadable, name) for name in there)} raw logs"
+    if left_out:
+        said += f", besides {len(left_out)} hours that retention dropped"
+    if unreadable:
+        said += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}"
+    said += _what_is_lost(FileLedger(session).lost(HourRange(newest - settings.reach_hours * HOUR, EVER.end)))
+    known = HourRange(first_hour, (MaterializedHours(session).newest(SCORED, now) or first_hour) + HOUR)
+    return said + "".join(f"; {results}" for results in older_results(session, known, settings))
 
 
 def _what_is_lost(lost: Sequence[LostLines]) -> str:
@@ -211,21 +194,3 @@ def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:
         return False
     filters = dg.RunsFilter(job_name=job_name, statuses=UNFINISHED, tags={ONLY_STALE_TAG: "true"})
     return bool(context.instance.get_run_records(filters, limit=1))
-
-
-def _touched(
-    found: Unread, hours: HourRange, unreadable: Faults, limits: Limits, memory: LateMemory, count: CountFiles
-) -> tuple[set[datetime], set[datetime], str]:
-    """Hours whose events are late, hours with late rejected lines alone, and a fingerprint of both.
-
-    Files that turn out not to be readable are added to `unreadable`; nothing is requested for them.
-    """
-    parts = late_parts(found, memory, unreadable, limits, count)
-    late = {part: lines for part, lines in parts.items() if part.hour in hours}
-    touched = {part.hour for part in late if part.record_type != "rejected"}
-    only_rejected = {part.hour for part in late} - touched
-    # an hour is written out, since a time that was remembered says of itself that it is in another UTC
-    state = sorted(
-        (part.source_file, part.record_type, part.hour.isoformat(), lines.digest) for part, lines in late.items()
-    )
-    return touched, only_rejected, str(state)

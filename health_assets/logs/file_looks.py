@@ -1,13 +1,12 @@
 """Looks into raw logs, each no further than is needed to tell which of them hold the same.
 
 What belongs here: heads, digests of beginnings and of whole files, found out once. What does not: what follows from
-them for the logs (`recognition`), keeping it for later looks (`late_memory`), and unpacking bytes (`logs.plain`).
+them for the logs (`recognition`), and unpacking bytes (`logs.plain`).
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import replace
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.formats.foreign_lines import Blocks, Damage
@@ -15,49 +14,7 @@ from health_assets.logs.identity import Hasher, Identity, heads_of, shorter_head
 from health_assets.logs.limits import Unpacking
 from health_assets.logs.plain import is_gzip, plain_blocks, plain_heads
 from health_assets.logs.read_ahead import Ahead
-from health_assets.logs.stores import RawFile, Stamp
-
-
-@dataclass(kw_only=True)
-class Looked:
-    """The findings about one file, to be added to.
-
-    Args:
-        stamp: its size and times then.
-        heads: `Identity.heads`; None where nobody has looked.
-        identity: identity of its content; None where it was not read to its end.
-        is_damaged: whether it cannot be unpacked to its end.
-        beginnings: digests of its first bytes, by how many these are.
-    """
-
-    stamp: Stamp
-    heads: str | None = None
-    identity: Identity | None = None
-    is_damaged: bool = False
-    beginnings: dict[int, str] = field(default_factory=dict)
-
-
-class Memory(Protocol):
-    """Holds what is found out about files, perhaps by earlier looks, too, and says which may be read."""
-
-    def of(self, file: RawFile) -> Looked:
-        """The findings about a file as it is now."""
-
-    def may_read(self, file: RawFile) -> bool:
-        """Whether a file may be read now, however much of it."""
-
-
-class _OneLook:
-    """A memory for one look, in which everything may be read."""
-
-    def __init__(self) -> None:
-        self._looked: dict[str, Looked] = {}
-
-    def of(self, file: RawFile) -> Looked:
-        return self._looked.setdefault(file.source_file, Looked(stamp=file.stamp))
-
-    def may_read(self, _: RawFile) -> bool:
-        return True
+from health_assets.logs.stores import RawFile
 
 
 class Looks:
@@ -67,29 +24,17 @@ class Looks:
         known: identities of files that are as they were.
         others: files of which nothing is known.
         unpacking: most that is read of one file, once it is unpacked.
-        memory: findings of earlier looks at files, and how much may be read.
     """
 
-    def __init__(
-        self,
-        known: Mapping[str, Identity | None],
-        others: Sequence[RawFile],
-        unpacking: Unpacking,
-        memory: Memory | None = None,
-    ) -> None:
+    def __init__(self, known: Mapping[str, Identity | None], others: Sequence[RawFile], unpacking: Unpacking) -> None:
         self._unpacking = unpacking
-        self._memory: Memory = memory or _OneLook()
         self._identities = dict(known)
         self._damaged: set[str] = set()
-        for file in others:
-            past = self._memory.of(file)
-            if past.identity is not None:
-                self._identities[file.source_file] = past.identity
-            if past.is_damaged:
-                self._damaged.add(file.source_file)
         self._heads = {name: own.heads for name, own in known.items() if own}
-        self._heads |= self._heads_of(others)
+        self._heads |= _heads_of(others)
         self._beginnings: dict[tuple[str, int], str | None] = {}
+        self._read_beginnings: dict[str, dict[int, str]] = {}
+        """By file that was read, digests of its first bytes, by how many these are."""
 
     def heads(self, name: str) -> str:
         """`Identity.heads` of a file; empty where it cannot be read."""
@@ -203,23 +148,19 @@ class Looks:
             ahead: opens the beginning.
             lengths: how many bytes, ascending.
         """
-        name, past = file.source_file, self._memory.of(file)
-        if lengths and all(length in past.beginnings for length in lengths):
-            return {length: past.beginnings[length] for length in lengths}
-        if not self._memory.may_read(file):
-            self._identities.setdefault(name, None)
-            return {}
-        hasher = Hasher(file)
+        name, hasher = file.source_file, Hasher(file)
+        past = self._read_beginnings.setdefault(name, {})
+        if lengths and all(length in past for length in lengths):
+            return {length: past[length] for length in lengths}
         try:
             blocks = plain_blocks(beginning, self._unpacking, ahead=ahead)
             found, is_whole = self._hashed(name, blocks, hasher, lengths)
         except HealthAssetsError:  # which whoever reads its lines is told
             self._identities.setdefault(name, None)
             return {}
-        past.beginnings |= found
+        past |= found
         if is_whole:
-            self._identities[name] = past.identity = hasher.identity
-            past.is_damaged = name in self._damaged
+            self._identities[name] = hasher.identity
         return found
 
     def _hashed(self, name: str, blocks: Blocks, hasher: Hasher, lengths: Sequence[int]) -> tuple[dict[int, str], bool]:
@@ -241,13 +182,11 @@ class Looks:
             hasher.add(rest)
         return found, True
 
-    def _heads_of(self, files: Sequence[RawFile]) -> dict[str, str]:
-        """`Identity.heads` of files, but for those that cannot be read."""
-        asked = [file for file in files if self._memory.of(file).heads is None]
-        for file, head in zip(asked, plain_heads(asked), strict=True):
-            self._memory.of(file).heads = None if head is None else heads_of(file, head)
-        looked = {file.source_file: self._memory.of(file).heads for file in files}
-        return {name: heads for name, heads in looked.items() if heads is not None}
+
+def _heads_of(files: Sequence[RawFile]) -> dict[str, str]:
+    """`Identity.heads` of files, but for those that cannot be read."""
+    heads = zip(files, plain_heads(files), strict=True)
+    return {file.source_file: heads_of(file, head) for file, head in heads if head is not None}
 
 
 def _ends(names: Iterable[str], identities: Mapping[str, Identity | None]) -> dict[tuple[int, str], list[str]]:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from health_assets.core.judges import TRUSTED, Trust
-from health_assets.logs.file_looks import Looks, Memory
+from health_assets.logs.file_looks import Looks
 from health_assets.logs.identity import Identity, shorter_heads
 from health_assets.logs.known_files import KnownFile, Recognized
 from health_assets.logs.limits import Unpacking
@@ -33,7 +33,6 @@ def recognize(
     *,
     unpacking: Unpacking,
     trusted: Trust = TRUSTED,
-    memory: Memory | None = None,
     anew: bool = False,
 ) -> Recognized:
     """Find out what became of known files, and which of those there are now count.
@@ -44,11 +43,9 @@ def recognize(
         unreadable: files that are there and cannot be read; nothing is found out about them.
         unpacking: most that is read of one file, once it is unpacked.
         trusted: the logs whose judgements count as whose they say they are; no other log counts for these.
-        memory: what is known of files by now, and how much may be read; by default nothing and everything. A file that
-            it puts off counts as one that nobody knows.
         anew: whether to read every file to its end, also where size and times tell of no change.
     """
-    return _Comparison(known, files, unreadable, unpacking, trusted, memory, anew=anew).result()
+    return _Comparison(known, files, unreadable, unpacking, trusted, anew=anew).result()
 
 
 def cut_or_replaced(
@@ -80,7 +77,6 @@ class _Comparison:
         unreadable: Collection[str],
         unpacking: Unpacking,
         trusted: Trust,
-        memory: Memory | None,
         *,
         anew: bool,
     ) -> None:
@@ -102,7 +98,6 @@ class _Comparison:
             {name: known[name].identity for name in self._unchanged},
             [file for name, file in self._files.items() if name not in self._unchanged],
             unpacking,
-            memory,
         )
         doubtful = {
             name: file

@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -272,6 +272,11 @@ def _object(path: str, source_file: str, details: dict[str, Any], store: Any) ->
         writers=NOBODY,
         store=store,
     )
+
+
+def names_of(files: Iterable[RawFile]) -> set[str]:
+    """The names by which the ledger knows these files."""
+    return {file.source_file for file in files}
 
 
 def is_among(unreadable: Collection[str], source_file: str) -> bool:

@@ -1,7 +1,7 @@
 """Other machines: dealing raw logs out to them, and finding out which of these they could not read as they are here.
 
 What belongs here: which files go together, their names there, and what is said of a file that is not the same there.
-What does not: what is done with the files (`file_reading`, `file_counts`) and how work is sent (`warehouse.engines`).
+What does not: what is done with the files (`file_reading`) and how work is sent (`warehouse.engines`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

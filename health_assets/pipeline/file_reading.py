@@ -23,10 +23,11 @@ from health_assets.logs.identity import Identity
 from health_assets.logs.limits import Limits
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
+from health_assets.logs.stores import names_of
+from health_assets.logs.tally import Content
 from health_assets.pipeline.executor_sharding import Seen, dealt_out, stamps_of
 from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.ingestion_scope import IngestScope
-from health_assets.pipeline.late_logs import future_of, names_of, parts_of
 from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets.warehouse.session import InsertArrow
 
@@ -149,7 +150,7 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
     found = parts_of(files, contents)
     return ReadResult(
         found=[*found.items()],
-        future=future_of(files, contents),
+        future=_future_of(files, contents),
         notes={files[place].source_file: own_notes for place, own_notes in notes.items()},
         identities={files[place].source_file: identity for place, identity in identities.items()},
         rejections=router.rejections if found else [],
@@ -157,3 +158,19 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
         lines_with_secrets=router.lines_with_secrets,
         stamps=stamps_of(files) if own.is_apart else {},
     )
+
+
+def parts_of(files: Sequence[RawFile], found: Iterable[Content]) -> dict[Part, Lines]:
+    """The parts of the files that were read."""
+    return {
+        Part(files[content.file_id].source_file, content.record_type, content.hour): Lines(
+            content.lines, str(content.digest)
+        )
+        for content in found
+    }
+
+
+def _future_of(files: Sequence[RawFile], found: Iterable[Content]) -> dict[str, datetime]:
+    """The earliest event of the future in each of the files that holds any."""
+    times = sorted((content.future_at, content.file_id) for content in found if content.future_at is not None)
+    return {files[file_id].source_file: time for time, file_id in reversed(times)}

@@ -13,8 +13,8 @@ from health_assets.core.hours import HOUR, floor_hour, parse_hour
 from health_assets.core.settings import Settings
 from health_assets.logs.files import list_files
 from health_assets.logs.limits import Limits
+from health_assets.logs.reader import contents
 from health_assets.logs.stores import Faults
-from health_assets.pipeline.late_logs import all_unread, late_parts
 from health_assets.pipeline.planning import newest_finished_hour, newest_stretch
 from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.materialized import MaterializedHours
@@ -82,6 +82,5 @@ def _hours_of_small_logs(settings: Settings, now: datetime) -> set[datetime]:
         return set()
     if sum(file.size_bytes for file in files) > MOST_BYTES_READ:
         return set()
-    limits = Limits.of(settings, now)
-    held = late_parts(all_unread(files, limits, settings.trust), unreadable=unreadable, limits=limits)
-    return {part.hour for part in held if part.record_type != "rejected"}
+    held = contents(files, Limits.of(settings, now))
+    return {content.hour for content in held if content.record_type != "rejected"}

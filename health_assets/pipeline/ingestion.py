@@ -25,11 +25,11 @@ from health_assets.logs.files import RawFile
 from health_assets.logs.known_files import Recognized
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.recognition import recognize
+from health_assets.logs.stores import names_of
 from health_assets.pipeline.enrichment import resolve_usage
 from health_assets.pipeline.grounds import RECORDS, Grounds
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion_scope import IngestScope
-from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.loading import Loading
 from health_assets.schema.catalog import TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES

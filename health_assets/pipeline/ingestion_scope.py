@@ -15,8 +15,8 @@ from ibis import ir
 
 from health_assets.core.hours import EVER, HourRange
 from health_assets.logs.files import RawFile
+from health_assets.logs.stores import names_of
 from health_assets.pipeline.grown_files import Grown
-from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.trace_assembly import PrunedSpans
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES

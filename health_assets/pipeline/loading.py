@@ -24,13 +24,12 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.mending import MENDED
 from health_assets.logs.recognition import cut_or_replaced
 from health_assets.logs.routing import Rejection, main_rejection
-from health_assets.logs.stores import is_among, reason_of
+from health_assets.logs.stores import is_among, names_of, reason_of
 from health_assets.pipeline.enrichment import resolve_judges, resolve_names, resolve_slas
 from health_assets.pipeline.executor_sharding import faults_of
 from health_assets.pipeline.file_reading import ReadResult, ReadTask, RowFilter, read_files
 from health_assets.pipeline.grown_files import NOTHING, Grown, grown
 from health_assets.pipeline.ingestion_scope import IngestScope, LoadPlan
-from health_assets.pipeline.late_logs import names_of
 from health_assets.pipeline.superseding import add_up_violations, keep_winners
 from health_assets.pipeline.trace_assembly import TraceAssembly, affected_hours, traces_of
 from health_assets.schema.catalog import ID_OF_TABLE, TABLE_OF_RECORD

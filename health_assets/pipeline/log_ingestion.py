@@ -1,9 +1,10 @@
 """List the raw logs and ingest them, again if one changes while it is read: for the step and for commands."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from health_assets.core.errors import NoWarehouseError, UnreadableFilesError
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError, UnreadableFilesError
 from health_assets.core.hours import HourGroups
 from health_assets.core.temporary import remove_what_the_dead_left
 from health_assets.logs.files import list_files
@@ -11,8 +12,8 @@ from health_assets.logs.stores import Faults, RawFile, Stamp, distrusted, is_amo
 from health_assets.pipeline.grounds import Grounds
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
+from health_assets.pipeline.log_files import LogFiles, known_files
 from health_assets.pipeline.resource import Pipeline
-from health_assets.pipeline.unchanged_logs import LogFiles, changes_of_files
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.session import Session
@@ -20,6 +21,10 @@ from health_assets.warehouse.session import Session
 Result = TypeVar("Result")
 MOST_TRIES = 3
 """How often a run tries to read a log that changes meanwhile."""
+
+
+class TooMuchToLoadError(HealthAssetsError):
+    """More is new in the logs than may be loaded now."""
 
 
 def ingest_logs(
@@ -77,7 +82,11 @@ def ingest_logs(
 
 
 def load_new_logs(
-    pipeline: Pipeline, check: Callable[[Session], object], *, read_anew: bool = False
+    pipeline: Pipeline,
+    check: Callable[[Session], object] = lambda _: None,
+    *,
+    read_anew: bool = False,
+    most_bytes: float = math.inf,
 ) -> IngestReport | None:
     """Load the logs that are new or changed, whatever hours they are of; None where there are none.
 
@@ -85,17 +94,18 @@ def load_new_logs(
         pipeline: where logs, targets and warehouse are.
         check: called once they are loaded; what it raises takes them back.
         read_anew: as of `ingest_logs`.
+        most_bytes: most that may have to be read.
 
     Raises:
+        TooMuchToLoadError: more would have to be read; nothing was loaded.
         HealthAssetsError: as of `ingest_logs`.
     """
-    try:
-        with pipeline.read() as session:
-            if not read_anew and not _have_changed(session, pipeline):
-                return None
-    except NoWarehouseError:
-        if not list_files(pipeline.raw_root, {}):
+    if not read_anew:
+        files, has_changed = compared_logs(pipeline)
+        if not has_changed:
             return None
+        if files.new_bytes > most_bytes:
+            raise TooMuchToLoadError(f"logs of {files.new_bytes / (1 << 20):,.0f} MB are to be loaded")
 
     def checked(session: Session, report: IngestReport, _: Mapping[str, str]) -> IngestReport:
         check(session)
@@ -104,10 +114,24 @@ def load_new_logs(
     return ingest_logs(pipeline, None, checked, read_anew=read_anew)
 
 
-def _have_changed(session: Session, pipeline: Pipeline) -> bool:
-    """Whether there is anything to load, or to note of the files."""
-    files = LogFiles.of(session, pipeline.settings, pipeline.clock())
-    return any(changes_of_files(session, pipeline.settings, files))
+def compared_logs(pipeline: Pipeline) -> tuple[LogFiles, bool]:
+    """The raw logs that there are, and whether there is anything to load of them, or to note.
+
+    The warehouse is not held while files are looked into.
+
+    Raises:
+        HealthAssetsError: the logs cannot be listed, or the warehouse cannot be read.
+    """
+    settings, now = pipeline.settings, pipeline.clock()
+    try:
+        with pipeline.read() as session:
+            known = known_files(session, settings, now)
+        files = LogFiles.of(known, settings, now)
+        with pipeline.read() as session:
+            return files, any(files.changes(session, settings))
+    except NoWarehouseError:
+        files = LogFiles.of({}, settings, now)
+        return files, bool(files.recognized.files)
 
 
 class _Failures:

@@ -4,12 +4,12 @@ What belongs here: opening the warehouse, loading targets, telling of progress. 
 how Dagster provides it (`defs.pipeline`).
 """
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Self
 
 from health_assets.core.raw_roots import RawRoot
 from health_assets.core.settings import Settings
@@ -78,11 +78,16 @@ class Pipeline:
         """The targets as their file has them now."""
         return load_targets(self.settings.targets)
 
-    def open(self, most_lock_timeout_s: float = math.inf) -> Warehouse:
-        """The warehouse; a schedule or sensor, which has little time, waits for it no longer than it says."""
-        timeout_s = min(self.settings.lock_timeout_s, most_lock_timeout_s)
+    def waiting_at_most(self, timeout_s: float) -> Self:
+        """The same for a schedule or sensor, which has little time to wait for the warehouse or for its turn."""
+        lock_timeout_s = min(self.settings.lock_timeout_s, timeout_s)
+        settings = self.settings.model_copy(update={"lock_timeout_s": lock_timeout_s, "lease_timeout_s": timeout_s})
+        return replace(self, settings=settings)
+
+    def open(self) -> Warehouse:
+        """The warehouse."""
         return Warehouse.of(
-            self.settings, lock_timeout_s=timeout_s, shared_duckdb=self.shared_duckdb, guard=self.turn,
+            self.settings, shared_duckdb=self.shared_duckdb, guard=self.turn,
             labels=[label for label in (self.step, self.run) if label],
         )  # fmt: skip
 

@@ -7,18 +7,14 @@ Targets that apply to stored rows, and amounts that follow from other records, a
 hour's records rests on them (`grounds`).
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
 
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
-from health_assets.logs.known_files import KnownFile, Recognized, is_settled
-from health_assets.logs.limits import Limits
-from health_assets.logs.recognition import recognize
-from health_assets.logs.stores import Faults, distrusted, list_files
+from health_assets.logs.stores import names_of
 from health_assets.pipeline.ingestion_scope import IngestScope
-from health_assets.pipeline.late_logs import names_of
+from health_assets.pipeline.log_files import LogFiles, known_files
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.account_digests import (
     EVERY_LINE_IS_STILL_THERE,
@@ -46,65 +42,14 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
     Raises:
         HealthAssetsError: the logs cannot be listed.
     """
-    files = LogFiles.of(session, settings, now)
-    yield from changes_of_files(session, settings, files)
+    files = LogFiles.of(known_files(session, settings, now), settings, now)
+    yield from files.changes(session, settings)
     names = names_of(files.recognized.files)
     scope = IngestScope(
         session, hours.span, names, settings.reach_hours, settings.lookback_hours, settings.horizon(now)
     )
     yield from _lacks(session, scope, hours, settings)
     yield from _tells(session, settings, hours)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogFiles:
-    """The raw logs that there are.
-
-    Args:
-        known: what the ledger says of them.
-        recognized: what became of those that were read, and which count.
-        unreadable: those that cannot be read, with the reason.
-        oddities: what is odd about them, by name.
-    """
-
-    known: Mapping[str, KnownFile]
-    recognized: Recognized
-    unreadable: Faults
-    oddities: Mapping[str, str]
-
-    @classmethod
-    def of(cls, session: Session, settings: Settings, now: datetime) -> "LogFiles":
-        """List them, and compare them with the ledger.
-
-        Raises:
-            HealthAssetsError: they cannot be listed.
-        """
-        unreadable: Faults = {}
-        oddities: dict[str, str] = {}
-        files = list_files(settings.raw, unreadable, oddities)
-        limits = Limits.of(settings, now)
-        known = FileLedger(session).known(limits.until)
-        return cls(
-            known=known,
-            recognized=recognize(known, files, unreadable, unpacking=limits.unpacking, trusted=settings.trust),
-            unreadable=unreadable,
-            oddities=distrusted(files, settings.trust) | oddities,
-        )
-
-
-def changes_of_files(session: Session, settings: Settings, files: LogFiles) -> Iterator[str]:
-    """Reasons, each in a sentence, for which logs have to be read, or what the ledger says of them is to be changed."""
-    ledger = Ledger(session)
-    if not files.recognized.files:
-        yield "no raw log is there"
-    if files.unreadable or ledger.unreadable():
-        yield "a raw log cannot be read, or could not"
-    if not ledger.knows_root(settings.raw):
-        yield "the raw root is another one"
-    if not FileLedger(session).has_noted(files.oddities):
-        yield "something else is odd about the raw logs"
-    if not is_settled(files.known, files.recognized):
-        yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"
 
 
 def rests_on(hours: HourRange | HourGroups, settings: Settings) -> HourRange:

@@ -3,16 +3,21 @@
 Loading logs is `pipeline.log_ingestion`'s; hours that a user names are `pipeline.partition_selection`'s.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from health_assets.core.digests import digest_of
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.logs.stores import is_among
 from health_assets.pipeline.first_hour import EARLIEST
+from health_assets.pipeline.grounds import RECORDS
 from health_assets.pipeline.planning import catch_up, late_ranges, newest_finished_hour
+from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.formula_versions import OlderResults, older_results
-from health_assets.systems.staleness import stale_hours
+from health_assets.systems.staleness import changed_within, stale_hours
+from health_assets.warehouse.account_digests import AccountDigests
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.session import Session
@@ -29,11 +34,13 @@ class DueRun:
         hours: the hours.
         systems: the scoring systems; all where none is named.
         only_stale: whether hours are left alone whose inputs have not changed since they were made.
+        cause: a digest of what the tables hold of these hours, and of the formulas.
     """
 
     hours: HourGroups
     systems: tuple[str, ...] = ()
     only_stale: bool = True
+    cause: str = field(default="", compare=False)
 
 
 def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRun]:
@@ -55,15 +62,37 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
     missed = missed_hours(session, settings, newest)
     if newest not in materialized.of(SCORED, HourRange.of(newest)) and len(missed):
         due.append(DueRun(hours=HourGroups((missed,)), only_stale=False))
-    last = materialized.newest(SCORED, now) or newest
+    return due + late_hours(session, settings, newest, now, {hour for one in due for hour in one.hours})
+
+
+def late_hours(
+    session: Session, settings: Settings, newest: datetime, now: datetime, besides: Collection[datetime] = ()
+) -> list[DueRun]:
+    """Hours that are late or of older formulas.
+
+    Args:
+        session: a session, once the logs are loaded and an hour was made.
+        settings: how far hours look back, and the first hour that is looked after.
+        newest: the newest hour that may be late.
+        now: the time, aware.
+        besides: hours that are made anyway.
+    """
+    last = MaterializedHours(session).newest(SCORED, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
     older = older_results(session, known, settings)
     late = _late(session, settings, known, newest, older, now)
-    due += [DueRun(hours=HourGroups((hours,))) for hours in late]
-    made = {hour for one in due for hour in one.hours}
+    due = [DueRun(hours=HourGroups((hours,)), cause=_cause(session, hours)) for hours in late]
+    made = {*besides, *(hour for hours in late for hour in hours)}
     for results in older:
-        due += [DueRun(hours=HourGroups((hours,)), systems=(results.system,)) for hours in results.newest(made)]
+        cause = f"{results.system} {results.version} {len(results.due)}"
+        due += [
+            DueRun(hours=HourGroups((hours,)), systems=(results.system,), cause=cause) for hours in results.newest(made)
+        ]
     return due
+
+
+def _cause(session: Session, hours: HourRange) -> str:
+    return digest_of(sorted(AccountDigests(session).of_assets([*RECORDS, *DERIVED], hours).items()))[:16]
 
 
 def missed_hours(session: Session, settings: Settings, newest: datetime) -> HourRange:
@@ -98,6 +127,10 @@ def _late(
     touched = {part.hour for part in parts if part.record_type != "rejected"}
     alone = {part.hour for part in parts} - touched
     components, scores = stale_hours(session, known, settings, older)
+    touched |= changed_within(session, known)
     until = min(max({known.end - HOUR, *touched}), newest) + HOUR
-    alone |= scores | materialized.unchecked("rejected_records", SCORED, span)
-    return late_ranges(touched | components, settings.reach_hours, until, only_themselves=alone)
+    # no score follows from rejected lines, but a run checks them
+    rejected = materialized.older_than(SCORED, ["rejected_records"], span) & materialized.of(SCORED, span)
+    alone |= scores | rejected
+    depending = {hour for hours in late_ranges(touched, settings.reach_hours, until) for hour in hours}
+    return late_ranges(touched | components - depending, settings.reach_hours, until, only_themselves=alone)

@@ -1,7 +1,7 @@
 """Stale hours: those whose scores are older than what they are made from.
 
-What belongs here: comparing what the warehouse says of its own tables. What does not: comparing them with the logs
-(`pipeline.late_logs`), versions of formulas (`formula_versions`), and doing something about it (`defs.sensors`).
+What belongs here: comparing what the warehouse says of its own tables. What does not: loading logs
+(`pipeline.log_ingestion`), versions of formulas (`formula_versions`), and which hours are made (`due_hours`).
 """
 
 from collections.abc import Collection, Sequence
@@ -40,6 +40,16 @@ def stale_hours(
         elif own:
             scores |= stale & (own | {hour for hour in known if hour >= min(own)}) - due.get(asset.name, frozenset())
     return components, scores.difference(*(results.kept for results in older))
+
+
+def changed_within(session: Session, hours: HourRange) -> set[datetime]:
+    """Hours of components that are older than the same hour of what they are made from."""
+    materialized = MaterializedHours(session)
+    found: set[datetime] = set()
+    for asset in DERIVED.values():
+        if asset.is_component:
+            found |= materialized.older_than(asset.name, asset.upstream, hours) & materialized.of(asset.name, hours)
+    return found
 
 
 def left_behind(

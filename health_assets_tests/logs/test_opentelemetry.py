@@ -11,9 +11,7 @@ from typer.testing import CliRunner
 from health_assets.cli.commands import app
 from health_assets.core.errors import NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.logs.files import list_files
 from health_assets.logs.span_trees import circles
-from health_assets.pipeline.late_logs import late_parts, unread
 from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets_tests.pipeline.test_ingestion_properties import (
     assert_like_a_clean_rebuild_in_the_hours_built,
@@ -456,26 +454,6 @@ def test_a_log_of_spans_that_is_gone_keeps_its_rows_until_they_are_damaged(proje
 
 
 # -- the late-log sensor --------------------------------------------------------------------------------------------------
-
-
-def test_what_the_sensor_counts_in_a_file_is_what_a_run_finds_in_it(project: Project) -> None:
-    lines = [
-        otlp_line(agent(1, 1, AT), changed(spanId=None)),
-        "bad",
-        '{"resourceLogs": []}',
-        line(execution("e", "a", AT)),
-    ]
-    project.write_log("a.jsonl", lines)
-    project.write_log("other.jsonl", [line(execution("other", "a", AT))])
-    (project.raw / "a.jsonl").rename(project.folder / "a.jsonl")
-    project.ingest(FIRST)
-    (project.folder / "a.jsonl").rename(project.raw / "a.jsonl")
-    with project.warehouse.read() as session:
-        counted = late_parts(unread(session, list_files(project.raw)))
-    project.ingest(FIRST)
-    stored = project.query("SELECT record_type, lines, digest FROM raw_logs WHERE source_file = 'a.jsonl'")
-    assert {(part.record_type, lines.count, lines.digest) for part, lines in counted.items()} == set(stored)
-    assert {(kind, count) for kind, count, _ in stored} == {("span", 1), ("rejected", 3), ("execution", 1)}
 
 
 def test_the_sensor_builds_every_hour_that_a_late_span_touches_and_then_rests(project: Project) -> None:

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 from health_assets.core.hours import HOUR
 from health_assets.logs.files import list_files
 from health_assets.logs.growth import beginning
-from health_assets.pipeline.late_logs import late_parts, unread
 from health_assets.warehouse.file_ledger import FileLedger
-from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets_tests.fuzz.mutations import mutated
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.logs_made import START, execution, line, random_lines, trigger
@@ -227,27 +224,6 @@ def test_a_log_that_changes_before_its_end_has_no_proof_that_it_only_grew(projec
         assert proof(old[:place] + bytes([old[place] ^ 1]) + old[place + 1 :] + new) is None
     found = proof(old + new)
     assert (found.lines, found.size_bytes) == (3, len(old))
-
-
-# -- what the late-log sensor makes of it ------------------------------------------------------------------------------
-
-
-def late(project: Project) -> dict[Part, Lines]:
-    with project.warehouse.read() as session:
-        return late_parts(unread(session, list_files(project.raw)))
-
-
-def test_the_sensor_finds_of_a_log_that_grew_what_reading_it_as_a_whole_would_find(project: Project) -> None:
-    append(project, triggers(0, 5) + triggers(5, 2, hour=2))
-    project.ingest(HOURS)
-    append(project, triggers(7, 1, hour=2) + b"bad\n" + triggers(8, 1, hour=4))
-    found = late(project)
-    project.ingest(HOURS)
-    with project.warehouse.read() as session:
-        entries = {entry.part: entry.lines for entry in Ledger(session).entries(["a.jsonl"])}
-    first = Part("a.jsonl", "trigger", START)
-    assert found == {part: lines for part, lines in entries.items() if part != first}
-    assert late(project) == {}
 
 
 # -- any lines, cut anywhere -------------------------------------------------------------------------------------------

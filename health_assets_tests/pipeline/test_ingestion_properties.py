@@ -24,8 +24,6 @@ from ibis import ir
 from health_assets.core.hours import HOUR, HourRange, parse_hour
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.logs.files import list_files
-from health_assets.pipeline.late_logs import late_parts, unread
 from health_assets.schema.records import identity_of
 from health_assets.scoring.health_components import SUMS, merge
 from health_assets.scoring.windows import WindowSum, sums_over_windows, window_sums
@@ -491,14 +489,12 @@ def test_a_file_is_loaded_whole_whatever_hour_is_asked_for(project: Project) -> 
     assert project.ingest(hours_from(START, 4)).files_read == []
 
 
-def test_looking_for_late_logs_writes_nothing(project: Project) -> None:
+def test_looking_for_new_logs_writes_nothing(project: Project) -> None:
     three_files(project)
     project.ingest(hours_from(START, 2))
     project.write_log("d.jsonl", [line(execution("d", "a", START))])
     before = project.warehouse_path.read_bytes()
-    with project.warehouse.read() as session:
-        found = unread(session, list_files(project.raw))
-    assert {part.hour for part in late_parts(found)} == {START, START + 2 * HOUR, START + 3 * HOUR}
+    assert project.not_loaded() == {"d.jsonl"}
     assert project.warehouse_path.read_bytes() == before
 
 

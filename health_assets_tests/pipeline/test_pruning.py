@@ -275,9 +275,8 @@ def test_a_late_span_of_a_trace_that_reaches_over_the_cutoff_is_counted_in_the_h
     earliest = CUT - LOOKBACK_HOURS * HOUR
     steady.write_log("late.jsonl", [otlp_line(tool(trace_of(CUT), 9, earliest, 1))])
     steady.materialize(NEXT_HOUR, only=STEPS[:1])
-    # `trace_risks` of the two hours after it look back on it, and scores on those
-    assert late_logs_tick(steady, STEPS) == [hours_from(CUT, LOOKBACK_HOURS - 1 + REACH_HOURS)]
-    assert late_logs_tick(steady, STEPS) == []
+    assert late_logs_tick(steady, STEPS) == [hours_from(CUT, REACH_HOURS)]
+    assert late_logs_tick(steady, STEPS) == [], "the components that later scores look back on are what they were"
     assert pruned_at(steady, CUT).late == []
     assert first_hours(steady) == (CUT, earliest)
     assert late_logs_tick(steady, STEPS) == []

@@ -12,12 +12,10 @@ import pytest
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.known_files import Recognized
-from health_assets.logs.stores import RawFile, list_files
+from health_assets.logs.stores import RawFile
 from health_assets.pipeline import ingestion
-from health_assets.pipeline.late_logs import late_parts, unread
 from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE
 from health_assets.warehouse.file_ledger import FileLedger
-from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.dagster_world import NOON, World, batching_instance
 from health_assets_tests.support.dagster_world import execution as world_execution
@@ -64,12 +62,6 @@ def restarts(project: Project) -> list[tuple]:
 def lost(project: Project) -> list[tuple[str, int]]:
     with project.warehouse.read() as session:
         return [(log.source_file, log.lines) for log in FileLedger(session).lost()]
-
-
-def late(project: Project) -> dict[Part, Lines]:
-    """What the sensor for late logs would find."""
-    with project.warehouse.read() as session:
-        return late_parts(unread(session, list_files(project.raw)))
 
 
 def assert_like_a_clean_rebuild(project: Project) -> None:
@@ -491,7 +483,7 @@ def test_a_file_that_was_rewritten_at_the_same_size_and_time_is_read_again(proje
     path = project.write_log(name, [restart("one", 0)])
     project.ingest(HOURS)
     rewritten(path, restart("two", 0))
-    assert {part.source_file for part in late(project)} == {name}
+    assert project.not_loaded() == {name}
     assert project.ingest(HOURS).files_read == [name]
     assert [row[0] for row in restarts(project)] == ["two"]
     assert_like_a_clean_rebuild(project)
@@ -514,7 +506,7 @@ def test_a_file_of_which_only_the_mode_changed_is_compared_once_and_not_loaded_a
     project.ingest(HOURS)
     before = project.query("SELECT changed_ns FROM raw_files")
     path.chmod(0o600)
-    assert late(project) == {}
+    assert project.not_loaded() == set()
     assert project.ingest(HOURS).files_read == []
     assert project.query("SELECT changed_ns FROM raw_files") == [(path.stat().st_ctime_ns,)] != before
     monkeypatch.setattr(RawFile, "opened", None)

@@ -38,6 +38,7 @@ from health_assets.pipeline.events import Materialized, Metadata
 from health_assets.pipeline.grounds import RECORDS
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
+from health_assets.pipeline.log_ingestion import compared_logs
 from health_assets.pipeline.plan import Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.catalog import columns_of
@@ -220,6 +221,11 @@ class Project:
             )
 
     # -- what came of it --
+
+    def not_loaded(self) -> set[str]:
+        """The files that a look at the logs finds to load."""
+        recognized = compared_logs(self.pipeline)[0].recognized
+        return {file.source_file for file in [*recognized.new, *recognized.changed]}
 
     def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
         with self.warehouse.read() as session:

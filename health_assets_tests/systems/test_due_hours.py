@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def load(project: Project) -> None:
-    load_new_logs(project.pipeline, lambda _: None)
+    load_new_logs(project.pipeline)
 
 
 def due(project: Project, now: datetime = NOW) -> list[DueRun]:
@@ -68,7 +68,7 @@ def test_a_late_line_makes_its_hour_due_and_those_that_look_back_on_it(project: 
     assert due(project) == []
 
 
-def test_a_late_line_that_is_rejected_makes_its_hour_alone_due_until_it_was_checked(project: Project) -> None:
+def test_a_late_line_that_is_rejected_makes_its_hour_alone_due_until_a_run_checks_it(project: Project) -> None:
     run_hours(project.settings, hours_from(START, 10), lambda _: None, [SYSTEM])
     assert due(project) == []
     project.write_log("late.jsonl", [line(execution("late", "planner", START + 2 * HOUR)), "bad"])

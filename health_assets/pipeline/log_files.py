@@ -1,0 +1,91 @@
+"""The raw logs that there are, compared with what the warehouse knows of them.
+
+What belongs here: listing and recognizing them, whether they have to be loaded, and how much that is. What does not:
+loading them (`log_ingestion`) and the tables (`unchanged_logs`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+from health_assets.core.settings import Settings
+from health_assets.logs.known_files import KnownFile, Recognized, is_settled
+from health_assets.logs.limits import Limits
+from health_assets.logs.recognition import recognize
+from health_assets.logs.stores import Faults, distrusted, list_files
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.ledger import Ledger
+from health_assets.warehouse.session import Session
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogFiles:
+    """The raw logs that there are.
+
+    Args:
+        known: what the ledger says of them.
+        recognized: what became of those that were read, and which count.
+        unreadable: those that cannot be read, with the reason.
+        oddities: what is odd about them, by name.
+    """
+
+    known: Mapping[str, KnownFile]
+    recognized: Recognized
+    unreadable: Faults
+    oddities: Mapping[str, str]
+
+    @classmethod
+    def of(cls, known: Mapping[str, KnownFile], settings: Settings, now: datetime) -> Self:
+        """List them, and compare them with what is known; takes its time, and needs no warehouse.
+
+        Args:
+            known: `known_files` of the warehouse.
+            settings: where they are.
+            now: the time, aware.
+
+        Raises:
+            HealthAssetsError: they cannot be listed.
+        """
+        unreadable: Faults = {}
+        oddities: dict[str, str] = {}
+        files = list_files(settings.raw, unreadable, oddities)
+        unpacking = Limits.of(settings, now).unpacking
+        return cls(
+            known=known,
+            recognized=recognize(known, files, unreadable, unpacking=unpacking, trusted=settings.trust),
+            unreadable=unreadable,
+            oddities=distrusted(files, settings.trust) | oddities,
+        )
+
+    @property
+    def new_bytes(self) -> int:
+        """The bytes of files that have to be read; of one that has become longer, what is new."""
+        before = self.recognized.before
+        changed = sum(_bytes_to_read(file.size_bytes, before[file.source_file]) for file in self.recognized.changed)
+        return changed + sum(file.size_bytes for file in self.recognized.new)
+
+    def changes(self, session: Session, settings: Settings) -> Iterator[str]:
+        """Reasons, each in a sentence, for which they have to be loaded, or the ledger says something else of them."""
+        ledger = Ledger(session)
+        if not self.recognized.files:
+            yield "no raw log is there"
+        if self.unreadable != ledger.unreadable():
+            yield "a raw log cannot be read, or could not"
+        if not ledger.knows_root(settings.raw):
+            yield "the raw root is another one"
+        if not FileLedger(session).has_noted(self.oddities):
+            yield "something else is odd about the raw logs"
+        if not is_settled(self.known, self.recognized):
+            yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"
+
+
+def known_files(session: Session, settings: Settings, now: datetime) -> dict[str, KnownFile]:
+    """What the warehouse knows of files, by name."""
+    return FileLedger(session).known(Limits.of(settings, now).until)
+
+
+def _bytes_to_read(size_bytes: int, before: KnownFile) -> int:
+    """The bytes of a changed file that have to be read, if all that it held is still there."""
+    is_longer = before.stamp[0] <= size_bytes
+    return size_bytes - before.stamp[0] if is_longer and not before.rejected else size_bytes

@@ -1,0 +1,121 @@
+"""A tick of the late-log sensor: what it loads itself, what it leaves to a run, and which runs it requests."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
+
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.defs import sensors
+from health_assets.defs.specs import ONLY_STALE_TAG
+from health_assets.defs.turns.turns import Turn
+from health_assets.pipeline.resource import Pipeline
+from health_assets_tests.support.dagster_world import NOON, World, execution
+
+NOW = NOON + timedelta(hours=1, minutes=40)
+"""NOON's hour is over, and the schedule has had its turn."""
+Tick = Callable[[], SensorExecutionData]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World.at(tmp_path / "world", window_hours=3, lookback_hours=6)
+    made.write("first.jsonl", [execution(NOON, "first")])
+    made.materialize(HourRange.of(NOON))
+    return made
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def tick(instance: dg.DagsterInstance, world: World) -> Tick:
+    def _tick() -> SensorExecutionData:
+        definitions = world.definitions()
+        resources = {"pipeline": Pipeline(settings=world.settings, clock=lambda: NOW)}
+        with dg.build_sensor_context(instance=instance, definitions=definitions, resources=resources) as context:
+            return definitions.resolve_sensor_def("late_logs").evaluate_tick(context)
+
+    return _tick
+
+
+def loaded(world: World) -> set[str]:
+    return {name for (name,) in world.query("SELECT execution_id FROM executions")}
+
+
+def test_it_loads_lines_of_the_hour_that_runs_and_requests_nothing_for_them(world: World, tick: Tick) -> None:
+    world.write("now.jsonl", [execution(NOON + HOUR, "now")])
+    said = tick()
+    assert not said.run_requests
+    assert said.skip_message == "the tables agree with all 2 raw logs"
+    assert loaded(world) == {"first", "now"}
+
+
+def test_a_late_line_is_loaded_and_its_hour_requested_by_the_same_key_until_more_comes(
+    world: World, tick: Tick
+) -> None:
+    world.write("late.jsonl", [execution(NOON, "late")])
+    [request] = tick().run_requests or ()
+    assert loaded(world) == {"first", "late"}
+    assert request.tags[ONLY_STALE_TAG] == "true"
+    assert [again.run_key for again in tick().run_requests or ()] == [request.run_key]
+    world.write("later.jsonl", [execution(NOON, "later")])
+    [other] = tick().run_requests or ()
+    assert other.run_key != request.run_key
+    world.materialize(tags=other.tags)
+    assert tick().skip_message == "the tables agree with all 3 raw logs"
+
+
+def test_what_is_too_much_for_a_tick_is_loaded_by_a_run_of_the_newest_hour(
+    world: World, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "MOST_BYTES", 1_000)
+    world.write("large.jsonl", [{**execution(NOON - HOUR, "late"), "filler": "x" * 2_000}])
+    [request] = tick().run_requests or ()
+    assert loaded(world) == {"first"}
+    assert (request.run_key, request.tags["dagster/partition"]) == (f"{HourRange.of(NOON)} logs", "2026-06-07-12:00")
+    world.materialize(tags=request.tags)
+    assert loaded(world) == {"first", "late"}
+    assert not tick().run_requests
+
+
+def test_of_a_large_log_that_grew_only_the_new_lines_count_against_what_a_tick_may_load(
+    world: World, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [{**execution(NOON + HOUR, "large"), "filler": "x" * 2_000}]
+    world.write("large.jsonl", lines)
+    tick()
+    monkeypatch.setattr(sensors, "MOST_BYTES", 1_000)
+    world.write("large.jsonl", [*lines, execution(NOON + HOUR, "new")])
+    assert not tick().run_requests
+    assert loaded(world) == {"first", "large", "new"}
+
+
+def test_while_a_run_has_the_turn_to_write_it_loads_nothing_and_says_so(
+    world: World, tick: Tick, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "LOCK_TIMEOUT_S", 0.2)
+    world.write("late.jsonl", [execution(NOON, "late")])
+    with Turn(instance, world.settings, str(uuid4()), "the run 1234") as turn:
+        turn.take()
+        said = tick()
+    assert not said.run_requests
+    assert "it is held by the run 1234" in str(said.skip_message)
+    assert str(said.skip_message).endswith("; the next tick looks again")
+    assert loaded(world) == {"first"}
+
+
+def test_a_log_that_cannot_be_read_is_told_and_those_beside_it_are_loaded(world: World, tick: Tick) -> None:
+    (world.settings.raw / "dangling.jsonl").symlink_to(world.settings.raw / "nowhere")
+    world.write("now.jsonl", [execution(NOON + HOUR, "now")])
+    said = tick()
+    assert "the tables agree with all 2 raw logs; 1 cannot be read: " in str(said.skip_message)
+    assert loaded(world) == {"first", "now"}
+    assert tick().skip_message == said.skip_message
