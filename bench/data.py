@@ -36,7 +36,7 @@ from health_assets.schema.catalog import ALL_TABLES, TABLE_OF_RECORD
 from health_assets.scoring.health_components import SUMS
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.engines.duckdb.tables import create_statement
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -219,12 +219,12 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
         [hour.start],
     )
     for table in ("raw_logs", *TABLE_OF_RECORD.values()):
-        MaterializedHours(session).note(table, hour, hour)
+        PartitionStates(session).note(table, hour, hour)
     targets = Targets(defaults=AgentTargets.model_validate(TARGETS))
     for derived in DERIVED.values():
         if derived.is_component:
             rows = derived.rows(Inputs(session=session, hours=hour, targets=targets, settings=Settings()))
-            MaterializedHours(session).replace_rows(derived.name, hour, rows, formula_version=derived.formula_version)
+            PartitionStates(session).replace_rows(derived.name, hour, rows, formula_version=derived.formula_version)
 
 
 def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: int) -> None:
@@ -254,7 +254,7 @@ def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: 
             """,
             {"agents": agents, "tasks": tasks, "runs": runs, "actions": actions, "hour": HEADLINE_HOUR},
         )
-        MaterializedHours(session).note("executions", HourRange.of(HEADLINE_HOUR), {HEADLINE_HOUR})
+        PartitionStates(session).note("executions", HourRange.of(HEADLINE_HOUR), {HEADLINE_HOUR})
 
 
 def _write_components(session: Session, history: Path, factor: int) -> None:

@@ -33,7 +33,7 @@ from bench.fleet import HEADLINE_AGENTS, HEADLINE_HOUR, ROOT
 from bench.measure import Watch
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import describe
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Warehouse
 
 CONNECTIONS = 64
@@ -140,7 +140,7 @@ def write_hour(warehouse: Warehouse, hour: datetime, agents: int) -> None:
                 f"INSERT INTO {table} SELECT {columns} FROM (SELECT range AS i, random() AS r FROM range($agents))",
                 {"hour": hour, "agents": agents},
             )
-            MaterializedHours(session).note(table, HourRange.of(hour), [hour])
+            PartitionStates(session).note(table, HourRange.of(hour), [hour])
 
 
 def path_of(agent: int) -> bytes:

@@ -182,7 +182,7 @@ def _fill(data: Data) -> None:
 def _tell_accounts(data: Data) -> None:
     """Tell the warehouse's accounts of hours and checks again, by which server and pages know what there is."""
     with Warehouse(str(data.warehouse)).write() as session:
-        for table in ("materialized_hours", "expectation_results"):
+        for table in ("partition_states", "expectation_results"):
             session.query(
                 f"""
                 INSERT INTO {table} BY NAME

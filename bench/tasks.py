@@ -167,7 +167,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
     from health_assets.core.targets import AgentTargets, Targets
     from health_assets.pipeline.derived import Inputs
     from health_assets.systems.declared_assets import DERIVED
-    from health_assets.warehouse.materialized import MaterializedHours
+    from health_assets.warehouse.partition_states import PartitionStates
     from health_assets.warehouse.store import Warehouse
 
     settings = Settings()
@@ -179,7 +179,7 @@ def window_stage(warehouse: str, hour: str) -> Work:
             asset = DERIVED["agent_health"]
             rows = asset.rows(Inputs(session=session, hours=hours, targets=targets, settings=settings))
             return {
-                "rows": MaterializedHours(session).replace_rows(
+                "rows": PartitionStates(session).replace_rows(
                     asset.name, hours, rows, formula_version=asset.formula_version
                 )
             }
@@ -194,7 +194,7 @@ def reliability(warehouse: str, hour: str) -> Work:
     from health_assets.core.targets import Targets
     from health_assets.pipeline.derived import Inputs
     from health_assets.systems.reliability.assets import ASSETS
-    from health_assets.warehouse.materialized import MaterializedHours
+    from health_assets.warehouse.partition_states import PartitionStates
     from health_assets.warehouse.store import Warehouse
 
     hours, settings = HourRange.of(parse_hour(hour)), Settings()
@@ -203,7 +203,7 @@ def reliability(warehouse: str, hour: str) -> Work:
         with Warehouse(warehouse, memory_limit=settings.memory_limit).write() as session:
             for asset in ASSETS:
                 rows = asset.rows(Inputs(session=session, hours=hours, targets=Targets(), settings=settings))
-                MaterializedHours(session).replace_rows(asset.name, hours, rows, formula_version=asset.formula_version)
+                PartitionStates(session).replace_rows(asset.name, hours, rows, formula_version=asset.formula_version)
             return {"rows": session.count_hours("task_consistency", hours)}
 
     return work

@@ -1,7 +1,7 @@
 """Failed checks as commands tell them: of a run that was just made, or noted of the hours that are shown.
 
 What belongs here: a check in words. What does not: taking them from a run (`outcomes`) or from the warehouse
-(`systems.up_to_date`). It imports no Dagster, since a command that makes no run tells of them, too.
+(`systems.no_op_check`). It imports no Dagster, since a command that makes no run tells of them, too.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import Self
 from health_assets.core.wording import counted
 from health_assets.pipeline.events import Checked
 from health_assets.quality.check_names import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
-from health_assets.warehouse.account_digests import (
+from health_assets.warehouse.fingerprints import (
     EVERY_LINE_IS_STILL_THERE,
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,

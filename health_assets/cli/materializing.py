@@ -113,8 +113,8 @@ def _show_what_is_up_to_date(
         from health_assets.core.sql_memory import keep_compiled_sql
         from health_assets.core.targets import load_targets
         from health_assets.systems.formula_versions import older_results
-        from health_assets.systems.staleness import left_behind
-        from health_assets.systems.up_to_date import made_at, noted_warnings, why_run
+        from health_assets.systems.no_op_check import made_at, noted_warnings, reason_to_run
+        from health_assets.systems.stale_partitions import left_behind
         from health_assets.warehouse.location import is_spark
         from health_assets.warehouse.store import Warehouse
 
@@ -125,7 +125,7 @@ def _show_what_is_up_to_date(
         try:
             session = stack.enter_context(Warehouse.of(settings).read())
             targets = load_targets(settings.targets)
-            why = why_run(session, settings, targets, hours, systems, records_in(settings, os.environ), now)
+            why = reason_to_run(session, settings, targets, hours, systems, records_in(settings, os.environ), now)
         except HealthAssetsError as error:  # the run meets it, too, and says it
             why = str(error)
         if why is not None:
@@ -172,7 +172,7 @@ def _run(
         from health_assets.pipeline.resource import Pipeline
         from health_assets.quality.evaluation import import_great_expectations
         from health_assets.systems.formula_versions import older_results
-        from health_assets.systems.staleness import left_behind
+        from health_assets.systems.stale_partitions import left_behind
 
         import_great_expectations()  # now, while nobody waits for the warehouse
         steps = step_count(hours, systems)

@@ -22,7 +22,7 @@ from health_assets.core.sql_memory import keep_compiled_sql
 from health_assets.core.temporary import swept
 from health_assets.pipeline import engine
 from health_assets.pipeline.events import Event
-from health_assets.pipeline.grounds import RECORDS
+from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.plan import Plan
 from health_assets.pipeline.resource import Pipeline

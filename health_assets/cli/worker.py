@@ -22,7 +22,7 @@ from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.evaluation import import_great_expectations
 from health_assets.systems.due_hours import SCORED, DueRun, due_hours
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 
 RETRY_S = 3600.0
 """After a failure the same hours are made again once new logs are there, or after so long."""
@@ -136,6 +136,6 @@ class Worker:
 def _has_scores(pipeline: Pipeline) -> bool:
     try:
         with pipeline.read() as session:
-            return MaterializedHours(session).first(SCORED) is not None
+            return PartitionStates(session).first(SCORED) is not None
     except NoWarehouseError:
         return False

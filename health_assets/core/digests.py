@@ -1,4 +1,4 @@
-"""Digests of what some values say; which values a result follows from does not belong here (`pipeline.grounds`)."""
+"""Digests of values; which values a partition follows from does not belong here (`pipeline.fingerprints`)."""
 
 import hashlib
 import json

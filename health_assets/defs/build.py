@@ -23,8 +23,8 @@ from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.specs import due_every_hour, shown_as_stored_in
 from health_assets.defs.survey import SYSTEM as SURVEY
 from health_assets.defs.survey import survey_assets, survey_schedule
+from health_assets.pipeline.fingerprints import upstream
 from health_assets.pipeline.first_hour import EARLIEST, first_hour
-from health_assets.pipeline.grounds import upstream
 from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS, require_known_systems

@@ -15,12 +15,12 @@ from health_assets.pipeline.plan import Graph
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.expectations import Check
-from health_assets.warehouse.account_digests import (
+from health_assets.warehouse.fingerprints import (
     EVERY_LINE_IS_STILL_THERE,
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
 )
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 
 NEWEST_HOUR_IS_IN_TIME = "newest_hour_is_in_time"
 OF_RAW_LOGS = {
@@ -65,7 +65,7 @@ def _newest_hour(pipeline: Pipeline, due: datetime, now: datetime) -> tuple[date
     if not pipeline.open().exists:
         return None, False
     with pipeline.read() as session:
-        materialized = MaterializedHours(session)
+        materialized = PartitionStates(session)
         made_at = materialized.made_at(HourRange.of(due)).get(due, {}).get("system_health")
         return materialized.newest("system_health", now), made_at is not None and made_at >= due + HOUR
 

@@ -1,6 +1,6 @@
 """Keeps Dagster's history from growing without end: old runs, their events and files are deleted once a day.
 
-The warehouse keeps its own account of what was materialized (`materialized_hours`, `expectation_results`), so nothing
+The warehouse keeps its own account of what was materialized (`partition_states`, `expectation_results`), so nothing
 about health is lost; Dagster's page merely shows partitions of deleted runs as never materialized.
 
 What belongs here: which runs are old, the job and its schedule. What does not: files (`run_files`).

@@ -17,7 +17,7 @@ from health_assets.logs.stores import require_root
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.systems.due_hours import SCORED, missed_hours
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 
 LOCK_TIMEOUT_S = 10.0
 NOTHING_YET = "nothing has been materialized yet, so nothing is late"
@@ -89,7 +89,7 @@ def freshness_schedule(job_name: str, settings: Settings, placement: Placement =
         pipeline = placement.pipeline(context)
         try:
             with pipeline.waiting_at_most(LOCK_TIMEOUT_S).read() as session:
-                has_any = MaterializedHours(session).first(SCORED) is not None
+                has_any = PartitionStates(session).first(SCORED) is not None
         except NoWarehouseError:
             has_any = False
         except WarehouseBusyError:

@@ -31,7 +31,7 @@ from health_assets.systems.formula_versions import older_results
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.location import is_spark
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 INTERVAL_S = 60
@@ -87,7 +87,7 @@ def late_logs_sensor(
         try:
             require_root(pipeline.raw_root)
             with pipeline.read() as session:
-                last = MaterializedHours(session).newest(SCORED, now)
+                last = PartitionStates(session).newest(SCORED, now)
             if last is None or last < first_hour:
                 return dg.SkipReason(NOTHING_YET)
             with _turn(context, pipeline) as own:
@@ -146,7 +146,7 @@ def _agreement(session: Session, settings: Settings, newest: datetime, now: date
     if unreadable:
         said += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}"
     said += _what_is_lost(FileLedger(session).lost(HourRange(newest - settings.reach_hours * HOUR, EVER.end)))
-    known = HourRange(first_hour, (MaterializedHours(session).newest(SCORED, now) or first_hour) + HOUR)
+    known = HourRange(first_hour, (PartitionStates(session).newest(SCORED, now) or first_hour) + HOUR)
     return said + "".join(f"; {results}" for results in older_results(session, known, settings))
 
 

@@ -18,7 +18,7 @@ from health_assets.defs.results import Result, result_of
 from health_assets.defs.specs import FIRST, ONLY_STALE_TAG, READ_ANEW_TAG, asset_spec, records_of
 from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.events import Checked, Event, Materialized, StepFinished, StepStarted
-from health_assets.pipeline.grounds import RECORDS
+from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.pipeline.record_step import record_step

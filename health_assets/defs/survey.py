@@ -34,7 +34,7 @@ from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.survey_summary import survey_summary
 from health_assets.systems.survey.surveyed_agents import load_registry
 from health_assets.systems.survey.surveying import Survey, survey
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 SYSTEM = "survey"
@@ -69,7 +69,7 @@ def _events(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
 
 def _probes(session: Session, plan: Plan, told: Mapping[str, Value]) -> list[Materialized]:
     hours = plan.hours.span
-    MaterializedHours(session).note(PROBES, hours, ())
+    PartitionStates(session).note(PROBES, hours, ())
     metadata = summary(session, PROBES, hours, "probes by platform and outcome", _outcomes, "a probe")
     return [Materialized(asset=PROBES, hours=plan.hours, metadata={**metadata, **told})]
 

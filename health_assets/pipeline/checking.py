@@ -1,7 +1,7 @@
 """Checks of an asset's hours: its suite, and the checks of `raw_logs` that are of no suite.
 
-What belongs here: evaluating them within a session, writing their history and the mark of hours that all of them have
-judged. What does not: declaring and evaluating one suite (`quality`), and what follows from a failure (`engine`).
+What belongs here: evaluating them within a session, writing their history and the fingerprint of hours that all of them
+have judged. What does not: declaring and evaluating one suite (`quality`), and what follows from a failure (`engine`).
 """
 
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.events import Checked, Metadata
-from health_assets.pipeline.grounds import Grounds, judged_rows, of_checks, upstream
+from health_assets.pipeline.fingerprints import RunFingerprint, checks_fingerprint, judged_rows, upstream
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.summaries import lost_summary, many_rejected_summary, unreadable_summary
@@ -20,13 +20,13 @@ from health_assets.quality.batches import Source
 from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
 from health_assets.quality.expectations import Check
-from health_assets.warehouse.account_digests import (
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.fingerprints import (
     EVERY_LINE_IS_STILL_THERE,
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
-    AccountDigests,
+    Fingerprints,
 )
-from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.location import is_spark
 from health_assets.warehouse.session import Session
@@ -45,9 +45,9 @@ def check_suite(
     if suite is None or not names:
         return []
     hours = plan.hours
-    grounds, sources = Grounds.of(settings, targets, hours), {*upstream(asset, graph.derived), asset}
-    judged = grounds.of_rows(grounds.account(session, sources), sources)
-    # on a cluster a run is always made, so that nobody asks for a mark
+    run, sources = RunFingerprint.of(settings, targets, hours), {*upstream(asset, graph.derived), asset}
+    judged = run.with_inputs(run.input_states(session, sources), sources)
+    # on a cluster a run is always made, so that nobody asks for a fingerprint
     rows = None if is_spark(settings.warehouse) else judged_rows(session, asset, hours)
     found = [
         evaluate(
@@ -62,9 +62,9 @@ def check_suite(
     results = of_pieces(found)
     write_history(session, asset, hours, results)
     if rows is not None and names == {check.name for check in suite.checks}:
-        accounts = AccountDigests(session)
-        outcomes = accounts.of_checks([asset], hours).get(asset)
-        accounts.note_checked(asset, hours, of_checks(judged, plan.records_in, rows, outcomes))
+        fingerprints = Fingerprints(session)
+        outcomes = fingerprints.of_checks([asset], hours).get(asset)
+        fingerprints.note_checks(asset, hours, checks_fingerprint(judged, plan.records_in, rows, outcomes))
     return [_checked(asset, result, hours) for result in results]
 
 

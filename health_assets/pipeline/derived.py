@@ -1,27 +1,24 @@
 """Assets that are computed from other tables, declared as data.
 
-What belongs here: the shape of such an asset, what its rows are made from, and which of its hours to build together.
-What does not: which assets there are (`systems`), formulas, and running them (`system_step`).
+What belongs here: the shape of such an asset and what its rows are made from. What does not: which assets there are
+(`systems`), formulas, which hours are built (`build_selection`) and building them (`system_step`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import ibis
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.core.errors import HealthAssetsError
-from health_assets.core.hours import HOUR, HourGroups, HourRange
+from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.schema.catalog import columns_of
 from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
 from health_assets.warehouse.log_coverage import LogCoverage
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Session
 
 
@@ -52,17 +49,13 @@ class Inputs:
     def windows(self, asset: str, window_hours: int) -> ir.Table:
         """One row per hour: `hour`, `window_start`, `window_end`, `hours_covered` (hours that `asset` has)."""
         first_event_hour = LogCoverage(self.session).first_event_hour()
-        covered = MaterializedHours(self.session).covered(asset, self.hours, window_hours, first_event_hour)
+        covered = PartitionStates(self.session).covered(asset, self.hours, window_hours, first_event_hour)
         hour = pa.array(list(self.hours), pa.timestamp("us", "UTC"))
         rows = ibis.memtable(pa.table({"hour": hour, "hours_covered": pa.array(covered, pa.int64())}))
         return rows.mutate(
             window_start=rows.hour - ibis.interval(hours=window_hours - 1),
             window_end=rows.hour + ibis.interval(hours=1),
         )
-
-
-ON_OLDER = ", on older components"
-"""Follows the version of rows that rest on what an older version of a formula made."""
 
 
 def of_newest_hour(rows: ir.Table) -> ir.Table:
@@ -123,20 +116,6 @@ class Derived:
         return (*self.upstream, *self.same_hour_upstream, *self.blocked_by)
 
 
-def statements(build: AbstractSet[datetime], asked: HourGroups) -> list[tuple[HourRange, HourGroups]]:
-    """Hours to compute at once, and those of them that are to be built.
-
-    In a run with holes little happens, so that computing a hole with its neighbours costs less than another statement;
-    its rows are left out. In a run without holes, hours that are to be built may lie far apart with much between them.
-    """
-    if not build:
-        return []
-    wanted = HourGroups.of(build)
-    if asked.has_holes:
-        return [(piece, wanted.within(piece)) for piece in wanted.pieces()]
-    return [(own, HourGroups((own,))) for own in wanted.ranges]
-
-
 def rows_of(derived: Derived, inputs: Inputs) -> ir.Table:
     """The rows of an asset, which have every column of its table.
 
@@ -148,93 +127,3 @@ def rows_of(derived: Derived, inputs: Inputs) -> ir.Table:
     wanted = [name for name in columns_of(derived.name) if name != FORMULA_VERSION]
     require_columns(f"what the formula of {derived.name} gives", wanted, rows.columns)
     return rows
-
-
-def require_sources(session: Session, derived: Derived, hours: HourRange | HourGroups, settings: Settings) -> None:
-    """Refuse to make rows from hours that retention dropped: they would say less than those that are there.
-
-    Raises:
-        HealthAssetsError: a table that the asset is made from has been dropped for hours that these hours look back on.
-    """
-    reach = HourGroups(hours.ranges).extended_back(0 if derived.is_kept else derived.back_hours(settings) - 1)
-    for source in (*derived.upstream, *derived.same_hour_upstream):
-        needed = hours if source in derived.same_hour_upstream else reach
-        if dropped := {hour for hour in MaterializedHours(session).dropped(source, reach.span) if hour in needed}:
-            raise HealthAssetsError(
-                f"{derived.name} of {hours} needs {len(dropped)} hours of {source} that retention dropped, the first "
-                f"of them {min(dropped):%Y-%m-%dT%H}; materialize all assets of these hours together"
-            )
-
-
-def hours_to_build(
-    session: Session, derived: Derived, asked: HourRange | HourGroups, settings: Settings, *, only_stale: bool
-) -> tuple[set[datetime], set[datetime]]:
-    """The hours asked for (with `only_stale`, none as such), and those of the look-back that are not up to date.
-
-    Returns:
-        The hours, and which of them merely come back after retention dropped them: what was made from them stands, also
-        where targets have changed since.
-    """
-    reach = HourGroups(asked.ranges).extended_back(settings.reach_hours - 1)
-    span = reach.span
-    materialized = MaterializedHours(session)
-    missing = materialized.missing([derived.name], reach, asked, LogCoverage(session).first_event_hour())
-    stale = materialized.older_than(derived.name, derived.upstream, span, reach_hours=derived.back_hours(settings))
-    wanted = set() if only_stale else set(asked)
-    # what comes back of another formula is compared with what was dropped, as if its inputs had changed
-    dropped = materialized.dropped_versions(derived.name, span)
-    restored = {hour for hour, version in dropped.items() if hour in reach and version == derived.formula_version}
-    stale |= _with_sources(session, derived, older_hours(session, derived, span).keys(), settings)
-    return missing | {hour for hour in stale if hour in reach} | wanted, restored - stale - wanted
-
-
-def _with_sources(
-    session: Session, derived: Derived, hours: AbstractSet[datetime], settings: Settings
-) -> set[datetime]:
-    """The hours without those that look back on what retention dropped."""
-    lacking: set[datetime] = set()
-    for source in derived.upstream if hours else ():
-        reach_hours = derived.back_hours(settings)
-        span = HourRange(min(hours), max(hours) + HOUR).extended_back(reach_hours - 1)
-        for dropped in MaterializedHours(session).dropped(source, span):
-            lacking |= set(HourRange.of(dropped).extended_forward(reach_hours - 1))
-    return {*hours} - lacking
-
-
-def older_hours(session: Session, derived: Derived, hours: HourRange) -> dict[datetime, str]:
-    """Hours of the asset that are of another version of its formula, or rest on such, with the version."""
-    return MaterializedHours(session).of_other_versions(derived.name, derived.formula_version, hours)
-
-
-def versions_to_note(
-    session: Session,
-    derived: Derived,
-    sources: Mapping[str, Derived],
-    hours: HourRange | HourGroups,
-    settings: Settings,
-) -> dict[datetime, str]:
-    """Versions of the hours that would mix formulas, since they look back on hours of an older version.
-
-    It is to be asked once everything that the asset is made from is there. Components are brought up to date before, so
-    that it comes to this only where some cannot be, or where a run leaves them out.
-
-    Args:
-        session: a session.
-        derived: the asset.
-        sources: every asset that is computed, by name.
-        hours: the hours.
-        settings: how far each asset looks back.
-
-    Returns:
-        By hour, a version that is no formula's own, so that the hour stays stale.
-    """
-    mixed: set[datetime] = set()
-    for name in (*derived.upstream, *derived.same_hour_upstream):
-        if (source := sources.get(name)) is None:
-            continue
-        looks_back = source.is_component and name not in derived.same_hour_upstream
-        reach_hours = derived.back_hours(settings) if looks_back else 1
-        span = HourRange(hours.start, hours.end).extended_back(reach_hours - 1)
-        for older in older_hours(session, source, span):
-            mixed |= set(HourRange.of(older).extended_forward(reach_hours - 1))
-    return {hour: f"{derived.formula_version}{ON_OLDER}" for hour in hours if hour in mixed}

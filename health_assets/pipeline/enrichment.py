@@ -20,7 +20,7 @@ from health_assets.logs.stores import RawFile, is_trusted
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, RUN, amounts_of_calls, with_amounts
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.resolutions import Resolutions
 from health_assets.warehouse.session import Session
 
@@ -127,4 +127,4 @@ def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> se
     executions = executions.filter(executions.span_id.isnull())
     sums = amounts_of_calls(executions, session.hours_of("model_calls", reach), lookback_hours)
     differing = with_amounts(executions, sums)
-    return MaterializedHours(session).correct_rows("executions", differing, RUN)
+    return PartitionStates(session).correct_rows("executions", differing, RUN)

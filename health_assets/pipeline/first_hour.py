@@ -17,7 +17,7 @@ from health_assets.logs.reader import contents
 from health_assets.logs.stores import Faults
 from health_assets.pipeline.planning import newest_finished_hour, newest_stretch
 from health_assets.warehouse.log_coverage import LogCoverage
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -64,7 +64,7 @@ def _hours_held(settings: Settings, now: datetime) -> set[datetime]:
     """
     try:
         with Warehouse.of(settings).read() as session:
-            known = LogCoverage(session).all_event_hours() | MaterializedHours(session).of("agent_probes")
+            known = LogCoverage(session).all_event_hours() | PartitionStates(session).of("agent_probes")
     except NoWarehouseError:
         known = set()
     return known or _hours_of_small_logs(settings, now)

@@ -27,18 +27,18 @@ from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import names_of
 from health_assets.pipeline.enrichment import resolve_usage
-from health_assets.pipeline.grounds import RECORDS, Grounds
+from health_assets.pipeline.fingerprints import RECORDS, RunFingerprint
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.pipeline.loading import Loading
 from health_assets.schema.catalog import TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
-from health_assets.warehouse.account_digests import AccountDigests
 from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import Part
 from health_assets.warehouse.log_coverage import LogCoverage
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 TOLD_OF_CUT = (
@@ -59,7 +59,7 @@ def ingest(
     unreadable: Mapping[str, str] = {},
     trusted_judgements: Trust = TRUSTED,
     limits: Limits | None = None,
-    grounds: Grounds | None = None,
+    run: RunFingerprint | None = None,
     horizon: datetime | None = None,
     read_anew: bool = False,
 ) -> IngestReport:
@@ -82,7 +82,7 @@ def ingest(
             loaded of them before stays.
         trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: limits on what is taken of logs; by default those of now.
-        grounds: grounds of the run, by which the hours asked for are marked where all that it does applies to them.
+        run: fingerprint of the run, noted of the hours asked for where the targets of now apply to all of them.
         horizon: records before it are counted and not loaded, unless their hours are asked for.
         read_anew: whether every file is compared with what was read of it, whatever its size and times say.
 
@@ -128,9 +128,9 @@ def ingest(
     for some in [*filter(len, [report.hours]), *contiguous(elsewhere["executions"])]:
         touched["executions"] |= resolve_usage(session, some, lookback_hours)
     _note_materialized(session, scope, built, touched, elsewhere)
-    if groups and grounds is not None and with_new_targets:
-        made_with = grounds.of_rows(grounds.account(session, RECORDS), RECORDS)
-        AccountDigests(session).note_made(RECORDS, set(groups), made_with)
+    if groups and run is not None and with_new_targets:
+        inputs_fingerprint = run.with_inputs(run.input_states(session, RECORDS), RECORDS)
+        Fingerprints(session).note_inputs(RECORDS, set(groups), inputs_fingerprint)
     return report
 
 
@@ -165,7 +165,7 @@ def _touched_hours(scope: IngestScope, changed: Iterable[Part]) -> dict[str, set
 def _never_built(session: Session, hours: HourGroups, lookback_hours: int) -> set[datetime]:
     """The hours asked for, and those from the first event on that they look back on, that lack any record table."""
     first_event_hour, reach = LogCoverage(session).first_event_hour(), hours.extended_back(lookback_hours - 1)
-    return MaterializedHours(session).missing(RECORD_TABLES, reach, hours.span, first_event_hour)
+    return PartitionStates(session).missing(RECORD_TABLES, reach, hours.span, first_event_hour)
 
 
 def _materialized_elsewhere(
@@ -176,7 +176,7 @@ def _materialized_elsewhere(
     for table, hours in touched.items():
         others = {hour for hour in hours if hour not in scope.span}
         span = HourRange(min(others), max(others) + HOUR) if others else None
-        elsewhere[table] = others & MaterializedHours(session).of(table, span) if span else set()
+        elsewhere[table] = others & PartitionStates(session).of(table, span) if span else set()
     return elsewhere
 
 
@@ -193,4 +193,4 @@ def _note_materialized(
         if table == "spans":
             noted = {hour for hour in noted | own_hours if hour not in scope.away}
         for hours in contiguous(noted):
-            MaterializedHours(session).note(table, hours, own_hours & set(hours))
+            PartitionStates(session).note(table, hours, own_hours & set(hours))

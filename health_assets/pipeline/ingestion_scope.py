@@ -22,7 +22,7 @@ from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_R
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 
@@ -53,7 +53,7 @@ class IngestScope:
         self.span = hours.extended_back(lookback_hours - 1) if len(hours) else hours
         # components of the look-back look back themselves; what was dropped there comes back whole or not at all
         self.reach = hours.extended_back(2 * (lookback_hours - 1)) if len(hours) else hours
-        materialized = MaterializedHours(session)
+        materialized = PartitionStates(session)
         records = [table for table in RECORD_TABLES if table != "spans"]
         self.restored = {table: materialized.dropped(table, self.reach) for table in records}
         """By table, the hours that retention dropped and that come back now."""

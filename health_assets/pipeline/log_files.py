@@ -1,7 +1,7 @@
 """The raw logs that there are, compared with what the warehouse knows of them.
 
 What belongs here: listing and recognizing them, whether they have to be loaded, and how much that is. What does not:
-loading them (`log_ingestion`) and the tables (`unchanged_logs`).
+loading them (`log_ingestion`) and the tables (`record_no_op_check`).
 """
 
 from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from health_assets.core.hours import HourGroups
 from health_assets.core.temporary import remove_what_the_dead_left
 from health_assets.logs.files import list_files
 from health_assets.logs.stores import Faults, RawFile, Stamp, distrusted, is_among, require_root
-from health_assets.pipeline.grounds import Grounds
+from health_assets.pipeline.fingerprints import RunFingerprint
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.log_files import LogFiles, known_files
@@ -73,7 +73,7 @@ def ingest_logs(
                     session, files, hours, targets,
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=with_new_targets,
                     unreadable=unreadable, trusted_judgements=settings.trust, limits=pipeline.limits,
-                    grounds=Grounds.of(settings, targets, hours) if hours else None,
+                    run=RunFingerprint.of(settings, targets, hours) if hours else None,
                     horizon=pipeline.horizon, read_anew=read_anew,
                 )  # fmt: skip
                 return then(session, report, {**odd, **report.told})

@@ -27,7 +27,7 @@ from health_assets.pipeline.planning import late_ranges, newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.log_coverage import CoveredHours, LogCoverage
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -73,7 +73,7 @@ def select_hours(
     loaded = load_new_logs(pipeline, lambda session: _covered_hours(session, settings, now), read_anew=read_anew)
     try:
         with pipeline.read() as session:
-            held, scored = _covered_hours(session, settings, now), MaterializedHours(session).of_any(_scores())
+            held, scored = _covered_hours(session, settings, now), PartitionStates(session).of_any(_scores())
     except NoWarehouseError:
         raise _without_events(settings, CoveredHours(set(), set(), set()), {}, now) from None
     return replace(_of_logs(settings, held, scored, start, stop, now), loaded=loaded)

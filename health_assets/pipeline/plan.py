@@ -11,9 +11,9 @@ from functools import cached_property
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourGroups
 from health_assets.pipeline.derived import Derived
-from health_assets.pipeline.grounds import RECORDS
+from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.quality.expectations import Suite
-from health_assets.warehouse.account_digests import OF_NO_SUITE
+from health_assets.warehouse.fingerprints import OF_NO_SUITE
 
 INGEST = "ingest"
 """The step that makes `raw_logs` and the record tables, since each file is read only once."""

@@ -12,7 +12,7 @@ from health_assets.core.interruption import noticed
 from health_assets.pipeline.checking import check_raw_logs, check_suite
 from health_assets.pipeline.curves import numbers_by_hour, record_curves
 from health_assets.pipeline.events import Checked, Event, HourlyNumbers, Materialized, Value
-from health_assets.pipeline.grounds import RECORDS
+from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.log_ingestion import ingest_logs
 from health_assets.pipeline.plan import INGEST, Graph, Plan

@@ -17,7 +17,7 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.schema.catalog import RECORD_OF_TABLE
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -80,7 +80,7 @@ def prune(warehouse: Warehouse, components: Sequence[str], before: datetime, tra
     pruned.hours = _drop(warehouse, records, components, before, pruned.rows)
     _drop(warehouse, ["spans"], [], before - trace_hours * HOUR, pruned.rows)
     with warehouse.write() as session:
-        pruned.late = Ledger(session).late_before(MaterializedHours(session).dropped_until() or before)
+        pruned.late = Ledger(session).late_before(PartitionStates(session).dropped_until() or before)
     return pruned
 
 
@@ -95,7 +95,7 @@ def _drop(
             if hours is None:
                 return count
             for table in [*records, *components]:
-                rows = MaterializedHours(session).drop_rows(table, hours, is_remembered=table in components)
+                rows = PartitionStates(session).drop_rows(table, hours, is_remembered=table in components)
                 dropped[table] = dropped.get(table, 0) + rows
             Ledger(session).drop(records, hours)
         count += held
@@ -104,11 +104,11 @@ def _drop(
 def _next_hours(session: Session, tables: Sequence[str], before: datetime) -> tuple[HourRange | None, int]:
     """The earliest hours that still have rows of one of these tables, None where there are none; and how many do."""
     first_of_each = [
-        MaterializedHours(session).first_of_any(tables, before),
+        PartitionStates(session).first_of_any(tables, before),
         Ledger(session).first_loaded([table for table in tables if table in RECORD_OF_TABLE], before),
     ]
     first = min(filter(None, first_of_each), default=None)
     if first is None:
         return None, 0
     hours = HourRange(first, min(first + HOURS_AT_ONCE * HOUR, before))
-    return hours, len(MaterializedHours(session).of_any(tables, hours))
+    return hours, len(PartitionStates(session).of_any(tables, hours))

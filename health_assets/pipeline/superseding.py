@@ -18,7 +18,7 @@ from health_assets.core.targets import Targets
 from health_assets.pipeline.enrichment import agent_as_named, resolved
 from health_assets.schema.catalog import ID_OF_TABLE, SUPERSEDED
 from health_assets.schema.records import identity_of
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import HOUR_TYPE, Session
 from health_assets.warehouse.superseded_executions import NOT_JUDGED, Run, SupersededExecutions
 
@@ -85,7 +85,7 @@ def add_up_violations(session: Session, hours: HourRange) -> set[datetime]:
     schema = pa.schema([(name, types.get(name, pa.string())) for name in (*ROW, *VIOLATIONS)])
     rows = ibis.memtable(pa.Table.from_pylist(corrections, schema))
     rows = rows.mutate(**{name: rows[name].cast("json") for name in VIOLATIONS})
-    return MaterializedHours(session).correct_rows("executions", rows, list(ROW))
+    return PartitionStates(session).correct_rows("executions", rows, list(ROW))
 
 
 def _candidates(session: Session, hours: HourRange, runs: Collection[Run]) -> ir.Table:

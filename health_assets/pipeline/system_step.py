@@ -8,26 +8,17 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from health_assets.core.hours import EVER
 from health_assets.core.targets import Targets
+from health_assets.pipeline.build_selection import chunks, hours_to_build, require_sources, versions_to_note
 from health_assets.pipeline.checking import check_suite
 from health_assets.pipeline.curves import numbers_by_hour
-from health_assets.pipeline.derived import (
-    Derived,
-    Inputs,
-    hours_to_build,
-    older_hours,
-    require_sources,
-    rows_of,
-    statements,
-    versions_to_note,
-)
+from health_assets.pipeline.derived import Derived, Inputs, rows_of
 from health_assets.pipeline.events import Checked, Event, Materialized, Metadata
-from health_assets.pipeline.grounds import Grounds, upstream
+from health_assets.pipeline.fingerprints import RunFingerprint, upstream
 from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.summaries import cluster_summary, summary
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 
@@ -80,15 +71,16 @@ def _made(
 ) -> Materialized:
     """Make an asset's hours, and tell of them."""
     settings, asked = pipeline.settings, plan.hours
-    grounds, tables = Grounds.of(settings, targets, asked), upstream(derived.name, graph.derived)
-    made_with = grounds.of_rows(grounds.account(session, tables), tables)
+    run, tables = RunFingerprint.of(settings, targets, asked), upstream(derived.name, graph.derived)
+    inputs_fingerprint = run.with_inputs(run.input_states(session, tables), tables)
     build, restored = _hours_to_make(session, pipeline, derived, plan)
-    for hours, own in statements(build, asked):
+    for hours, own in chunks(build, asked):
         require_sources(session, derived, own, settings)
         inputs = Inputs(session=session, hours=hours, targets=targets, settings=settings)
-        MaterializedHours(session).replace_rows(
+        PartitionStates(session).replace_rows(
             derived.name, own, rows_of(derived, inputs), restored, formula_version=derived.formula_version,
-            other_versions=versions_to_note(session, derived, graph.derived, own, settings), made_with=made_with,
+            other_versions=versions_to_note(session, derived, graph.derived, own, settings),
+            inputs_fingerprint=inputs_fingerprint,
         )  # fmt: skip
         derived.post_write(inputs)
     return Materialized(
@@ -116,5 +108,6 @@ def _hours_to_make(
     if derived.is_component:
         build, restored = hours_to_build(session, derived, plan.hours, pipeline.settings, only_stale=plan.only_stale)
     if derived.is_external:
-        build |= older_hours(session, derived, EVER).keys()
+        versions = {derived.name: derived.formula_version}
+        build |= PartitionStates(session).of_other_versions(versions).get(derived.name, {}).keys()
     return build, restored

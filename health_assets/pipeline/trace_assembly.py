@@ -30,7 +30,7 @@ from health_assets.logs.traces import DIGEST_PARTS, Assembled, assemble, assembl
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD, columns_of
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
 RECORD_TYPES = tuple(RECORD_OF_TABLE[table] for table in FROM_SPANS)
@@ -98,9 +98,9 @@ class PrunedSpans:
 
     def __init__(self, session: Session, trace_hours: int, horizon: datetime | None = None) -> None:
         self._trace_hours = trace_hours
-        ends = [MaterializedHours(session).dropped_until("spans"), horizon and horizon - trace_hours * HOUR]
+        ends = [PartitionStates(session).dropped_until("spans"), horizon and horizon - trace_hours * HOUR]
         self._end = max(filter(None, ends), default=EVER.start)
-        self._back = MaterializedHours(session).of("spans", HourRange(EVER.start, self._end))
+        self._back = PartitionStates(session).of("spans", HourRange(EVER.start, self._end))
         self._back |= Ledger(session).loaded_hours("span", self._end)
 
     def __contains__(self, hour: datetime) -> bool:

@@ -9,7 +9,7 @@ from health_assets.quality.batches import Source, hours, with_fact, with_facts
 from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of
 from health_assets.warehouse.log_coverage import LogCoverage
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.superseded_executions import SupersededExecutions
 
 NEARBY_ROWS = 1_000_000
@@ -70,7 +70,7 @@ def _with_nearby_hours(source: Source) -> HourRange:
     Comparing each row with a week of rows would cost more than all else where an hour has millions.
     """
     span = source.hours.extended_back(source.settings.reach_hours)
-    rows = MaterializedHours(source.session).rows_by_hour(source.asset, span)
+    rows = PartitionStates(source.session).rows_by_hour(source.asset, span)
     start, total = source.hours.start, 0
     while start > span.start:
         total += rows.get(start - HOUR, 0)

@@ -51,10 +51,10 @@ class RawRoot(SQLModel, table=True):
     root: str = text("Folder of the raw logs.", key=True)
 
 
-class MaterializedHour(Hourly, table=True):
+class PartitionState(Hourly, table=True):
     """Hours of assets that have been materialized; an hour without rows is told from one never computed."""
 
-    __tablename__ = "materialized_hours"
+    __tablename__ = "partition_states"
 
     asset: str = text("Asset that was materialized.", key=True)
     rows: int = count("Rows that the hour has.")
@@ -71,13 +71,13 @@ class MaterializedHour(Hourly, table=True):
     rows_digest: str | None = text(
         "Fingerprint of the rows as they were written, empty where there were none; null where none was taken."
     )
-    made_with: str | None = text(
-        "Digest of all that the rows rest on besides the logs: the run's hours, its settings, targets and program, and "
-        "this account of the tables that they were made from; null where nobody knows."
+    inputs_fingerprint: str | None = text(
+        "Digest of what the rows follow from besides the logs: the run's hours, settings, targets and program, and the "
+        "states of upstream tables; null where it is not known."
     )
-    checked_with: str | None = text(
-        "Digest of all that the checks of these rows rest on, with their outcome; null from when the rows are written "
-        "until all of the checks have judged them."
+    checks_fingerprint: str | None = text(
+        "Digest of what the checks of these rows look at, with their outcome; null from when the rows are written "
+        "until all checks have judged them."
     )
 
 
@@ -89,4 +89,4 @@ class WarehouseVersion(SQLModel, table=True):
     version: int = count("Version of the tables.", key=True)
 
 
-TABLES = (RawFile, RawFileNote, RawRoot, MaterializedHour, WarehouseVersion)
+TABLES = (RawFile, RawFileNote, RawRoot, PartitionState, WarehouseVersion)

@@ -11,15 +11,15 @@ from health_assets.core.digests import digest_of
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.logs.stores import is_among
+from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.first_hour import EARLIEST
-from health_assets.pipeline.grounds import RECORDS
 from health_assets.pipeline.planning import catch_up, late_ranges, newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.formula_versions import OlderResults, older_results
-from health_assets.systems.staleness import changed_within, stale_hours
-from health_assets.warehouse.account_digests import AccountDigests
+from health_assets.systems.stale_partitions import all_statuses, stale_by_own_hour, stale_hours
+from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 SCORED = "system_health"
@@ -53,7 +53,7 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
         settings: how far hours look back, and the first hour that is looked after.
         now: the time, aware.
     """
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute))
     first = materialized.first(SCORED)
     if first is None or newest < first:
@@ -77,7 +77,7 @@ def late_hours(
         now: the time, aware.
         besides: hours that are made anyway.
     """
-    last = MaterializedHours(session).newest(SCORED, now) or newest
+    last = PartitionStates(session).newest(SCORED, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
     older = older_results(session, known, settings)
     late = _late(session, settings, known, newest, older, now)
@@ -92,20 +92,20 @@ def late_hours(
 
 
 def _cause(session: Session, hours: HourRange) -> str:
-    return digest_of(sorted(AccountDigests(session).of_assets([*RECORDS, *DERIVED], hours).items()))[:16]
+    return digest_of(sorted(Fingerprints(session).of_assets([*RECORDS, *DERIVED], hours).items()))[:16]
 
 
 def missed_hours(session: Session, settings: Settings, newest: datetime) -> HourRange:
     """The newest hour and the earlier hours of its look-back that runs missed; none before the first hour of all."""
     span = HourRange.of(newest).extended_back(settings.reach_hours - 1)
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     due = catch_up(newest, materialized.of(SCORED, span), materialized.first(SCORED), settings.reach_hours)
     return HourRange(min(due.end, max(due.start, settings.first_hour or due.start)), due.end)
 
 
 def first_late_hour(session: Session, settings: Settings, first: datetime, now: datetime) -> datetime:
     """The first hour that late lines are asked for: for them alone, nothing that retention dropped comes back."""
-    kept_from = filter(None, (MaterializedHours(session).dropped_until(), settings.horizon(now)))
+    kept_from = filter(None, (PartitionStates(session).dropped_until(), settings.horizon(now)))
     return max([first, *kept_from])
 
 
@@ -118,7 +118,7 @@ def _late(
     now: datetime,
 ) -> list[HourRange]:
     """Hours with changed or never scored records, hours with changed components, and all that depend on them."""
-    ledger, materialized = Ledger(session), MaterializedHours(session)
+    ledger = Ledger(session)
     start = first_late_hour(session, settings, known.start, now)
     span = HourRange(min(start, newest + HOUR), newest + HOUR)
     unreadable = ledger.unreadable()
@@ -126,11 +126,12 @@ def _late(
     parts = [part for part in [*waiting, *ledger.not_materialized()] if part.hour in span]
     touched = {part.hour for part in parts if part.record_type != "rejected"}
     alone = {part.hour for part in parts} - touched
-    components, scores = stale_hours(session, known, settings, older)
-    touched |= changed_within(session, known)
+    statuses = all_statuses(session, known, settings)
+    components, scores = stale_hours(statuses, older)
+    touched |= stale_by_own_hour(statuses)
     until = min(max({known.end - HOUR, *touched}), newest) + HOUR
     # no score follows from rejected lines, but a run checks them
-    rejected = materialized.older_than(SCORED, ["rejected_records"], span) & materialized.of(SCORED, span)
-    alone |= scores | rejected
+    checked = PartitionStates(session).statuses(SCORED, ["rejected_records"], span)
+    alone |= scores | {hour for hour, status in checked.items() if status.is_materialized and status.is_stale}
     depending = {hour for hours in late_ranges(touched, settings.reach_hours, until) for hour in hours}
     return late_ranges(touched | components - depending, settings.reach_hours, until, only_themselves=alone)

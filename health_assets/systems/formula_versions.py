@@ -1,7 +1,7 @@
 """Hours of the results that are of an older version of their system's formula, and what can be done about them.
 
 What belongs here: comparing the versions that the warehouse notes with those that the systems declare. What does not:
-hours whose inputs have changed (`staleness`), and asking for runs (`defs.sensors`).
+hours whose inputs have changed (`stale_partitions`), and asking for runs (`defs.sensors`).
 """
 
 from collections.abc import Collection
@@ -11,9 +11,8 @@ from datetime import datetime
 from health_assets.core.hours import HOUR, HourRange, contiguous
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
-from health_assets.pipeline.derived import older_hours
 from health_assets.systems.declared_assets import SYSTEMS
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 HOURS_AT_ONCE = 168
@@ -68,24 +67,24 @@ def older_results(session: Session, hours: HourRange, settings: Settings) -> lis
         hours: hours to look at.
         settings: how far each asset looks back.
     """
-    dropped_until = MaterializedHours(session).dropped_until()
+    dropped_until = PartitionStates(session).dropped_until()
     # results look back on hours that do so themselves, and runs for what follows from them make all assets
     first = hours.start if dropped_until is None else dropped_until + 2 * (settings.reach_hours - 1) * HOUR
+    versions = {
+        asset.name: asset.formula_version for assets in SYSTEMS.values() for asset in assets if not asset.is_component
+    }
+    of_asset = PartitionStates(session).of_other_versions(versions, hours)
     found = []
     for system, assets in SYSTEMS.items():
-        older: dict[datetime, str] = {}
-        for asset in assets:
-            if not asset.is_component:
-                older |= older_hours(session, asset, hours)
+        older = {hour: version for asset in assets for hour, version in of_asset.get(asset.name, {}).items()}
         if not older:
             continue
         due = frozenset(hour for hour in older if hour >= first)
-        versions = tuple(sorted(set(older.values())))
         found.append(
             OlderResults(
                 system=system,
                 version=assets[0].formula_version,
-                versions=versions,
+                versions=tuple(sorted(set(older.values()))),
                 due=due,
                 kept=frozenset(older) - due,
             )

@@ -203,7 +203,7 @@ class FileLedger:
             )
         for table in _COMPONENTS_WITH_FILES:
             self._session.query(
-                "UPDATE materialized_hours SET rows_digest = NULL WHERE asset = $asset AND hour IN "
+                "UPDATE partition_states SET rows_digest = NULL WHERE asset = $asset AND hour IN "
                 f"(SELECT hour FROM {table} WHERE source_file IN (SELECT unnest($old)))",
                 {"asset": table, "old": values["old"]},
             )

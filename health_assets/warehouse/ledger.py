@@ -32,7 +32,7 @@ from health_assets.warehouse.ledger_parts import (
     rows_by_part,
     tables_with_rows_of,
 )
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
 UNREADABLE = "not read: "
@@ -77,7 +77,7 @@ class Ledger:
         rows = self._session.query(
             "SELECT source_file, record_type, hour FROM raw_logs "
             "WHERE is_loaded AND record_type <> 'span' AND lines > coalesce(lost, 0) "
-            "AND hour NOT IN (SELECT hour FROM materialized_hours WHERE asset = 'raw_logs')"
+            "AND hour NOT IN (SELECT hour FROM partition_states WHERE asset = 'raw_logs')"
         )
         return [Part(*row) for row in rows]
 
@@ -97,7 +97,7 @@ class Ledger:
         """Let parts of these hours be loaded that were left out, where the asset was never materialized."""
         self._session.query(
             "UPDATE raw_logs SET is_dropped = false WHERE is_dropped AND record_type IN (SELECT unnest(?)) "
-            "AND hour >= ? AND hour < ? AND hour NOT IN (SELECT hour FROM materialized_hours WHERE asset = ?)",
+            "AND hour >= ? AND hour < ? AND hour NOT IN (SELECT hour FROM partition_states WHERE asset = ?)",
             [[*record_types], hours.start, hours.end, asset],
         )
 
@@ -125,12 +125,12 @@ class Ledger:
 
         Lines that are no longer there count as none; their hour is told all the same.
         """
-        first = MaterializedHours(self._session).dropped_from(but="spans")
+        first = PartitionStates(self._session).dropped_from(but="spans")
         return self._session.query(
             """
             SELECT hour, cast(sum(lines) AS BIGINT) FROM raw_logs
             WHERE NOT is_loaded AND NOT coalesce(is_dropped, false) AND hour < $end AND hour >= $start
-                AND hour IN (SELECT hour FROM materialized_hours)
+                AND hour IN (SELECT hour FROM partition_states)
             GROUP BY hour ORDER BY hour
             """,
             {"start": first or end, "end": end},

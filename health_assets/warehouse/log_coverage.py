@@ -123,7 +123,7 @@ class LogCoverage:
             SELECT sum(lines), count(DISTINCT source_file), min(hour)
             FROM raw_logs
             WHERE record_type = 'rejected' AND NOT coalesce(is_dropped, false) AND lines > 0
-                AND hour NOT IN (SELECT hour FROM materialized_hours WHERE asset = 'rejected_records')
+                AND hour NOT IN (SELECT hour FROM partition_states WHERE asset = 'rejected_records')
             """
         )
         return RejectedElsewhere(int(lines), files, first) if lines else None

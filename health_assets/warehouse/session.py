@@ -1,7 +1,7 @@
 """A session: one transaction on the warehouse, which reads tables as ibis expressions and writes their rows.
 
 What belongs here: what is the same wherever the warehouse is, which is all that plain SQL can say. What does not: which
-rows (`pipeline`, `systems`), what tables mean (`schema`), which hours an asset has (`materialized`), and what each
+rows (`pipeline`, `systems`), what tables mean (`schema`), which hours an asset has (`partition_states`), and what each
 engine does in a way of its own: connections, locks, versions, rows in bulk, fingerprints (`engines`).
 
 SQL is written once, with `?` or `$name` for parameters, and must be valid on DuckDB and PostgreSQL alike.

@@ -88,7 +88,7 @@ def test_hours_that_a_clock_ahead_judged_are_judged_in_their_time(warehouse: War
         look(path, [Floor()])
     with warehouse.write() as session:
         ahead = session.now() + AHEAD
-        sql = "UPDATE materialized_hours SET materialized_at = ? WHERE asset = 'alerts' AND hour > ?"
+        sql = "UPDATE partition_states SET materialized_at = ? WHERE asset = 'alerts' AND hour > ?"
         session.query(sql, [ahead, at(1)])
     with warehouse.read() as session:
         assert last_judged(session) == at(1)
@@ -122,9 +122,9 @@ def test_the_command_never_says_that_an_incident_lasted_less_than_nothing(
     write(warehouse, alerts, Judged(opened=(first, short)))
     write(warehouse, alerts, Judged(closed=tuple(ends)))
     with warehouse.write() as session:
-        from health_assets.warehouse.materialized import MaterializedHours
+        from health_assets.warehouse.partition_states import PartitionStates
 
-        MaterializedHours(session).note("alerts", HourRange.of(at(0)), [])
+        PartitionStates(session).note("alerts", HourRange.of(at(0)), [])
     done = CliRunner().invoke(app, ["alerts", "--days", "3650"], terminal_width=200)
     assert "-239" not in done.output
     assert "0 min" in done.output

@@ -184,7 +184,7 @@ def test_the_command_shows_what_is_open_what_is_over_and_what_waits(tmp_path: Pa
         fill_hour(warehouse, at(place), [scored("bad\x1b[2J", 10.0), scored("so-so", 80.0)])
     tick(settings, alerts, Targets(), later())
     with Warehouse(str(warehouse)).write() as session:  # so that no run seems to catch up
-        session.query("UPDATE materialized_hours SET materialized_at = hour")
+        session.query("UPDATE partition_states SET materialized_at = hour")
     days = str((datetime.now(UTC) - at(0)).days + 2)
     shown = CliRunner().invoke(app, ["alerts", "--warehouse", str(warehouse), "--days", days])
     assert shown.exit_code == TROUBLE, "the newest hour is late"
@@ -234,7 +234,7 @@ def test_the_command_judges_and_tells_now(tmp_path: Path, monkeypatch: pytest.Mo
     warehouse = tmp_path / "health.duckdb"
     fill_hour(warehouse, at(0), [scored("a", 10.0)])
     with Warehouse(str(warehouse)).write() as session:  # so that no run seems to catch up
-        session.query("UPDATE materialized_hours SET materialized_at = hour")
+        session.query("UPDATE partition_states SET materialized_at = hour")
     with receiver() as hook:
         monkeypatch.setenv(
             "HEALTH_ALERTS", str(write(tmp_path, f"channels: {{c: {{type: webhook, url: '{hook.url}'}}}}"))

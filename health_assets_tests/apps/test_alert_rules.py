@@ -27,7 +27,7 @@ from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, DueSeen
 from health_assets.apps.alerts.watching import is_ready
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import AgentTargets, Targets
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.alerts_made import at, fill_hour, incidents, insert, keep_hour, later, look, scored
 from health_assets_tests.support.logs_made import START
@@ -305,7 +305,7 @@ def test_a_failed_expectation_is_told_even_if_its_hour_got_no_further(warehouse:
     look(warehouse, rules)
     with Warehouse(str(warehouse)).write() as session:  # a check that blocks: no scores
         insert(session, "expectation_results", at(1), [check(False), check(False, "warn")])
-        MaterializedHours(session).note("raw_logs", HourRange.of(at(1)), [at(1)])
+        PartitionStates(session).note("raw_logs", HourRange.of(at(1)), [at(1)])
     soon = later() - timedelta(minutes=50)
     assert look(warehouse, rules, now=soon).hours == []  # its run may still be at it
     look(warehouse, rules)
@@ -341,10 +341,10 @@ def test_an_hour_is_not_late_while_a_run_catches_up_and_is_once_it_stands_still(
     fill_hour(warehouse, at(0), [scored("a", 90.0)])
     awake = START + 60 * HOUR
     with Warehouse(str(warehouse)).write() as session:
-        made = MaterializedHours(session)
+        made = PartitionStates(session)
         for number in range(1, 30):
             made.note("raw_logs", HourRange.of(at(number)), [at(number)])
-        session.query("UPDATE materialized_hours SET materialized_at = ? WHERE hour > ?", [awake, START])
+        session.query("UPDATE partition_states SET materialized_at = ? WHERE hour > ?", [awake, START])
     for minutes, opened in [(1, 0), (19, 0), (20, 1)]:
         done = look(warehouse, [HourLate()], now=awake + timedelta(minutes=minutes))
         assert len(done.opened) == opened, minutes
@@ -491,7 +491,7 @@ def test_what_is_not_known_any_more_takes_its_incidents_with_it(warehouse: Path)
     fill_hour(warehouse, at(0), [scored("a", 10.0)], model_health=[model(0.1, last_call_at=at(0))])
     look(warehouse, rules, channels={"c": None})
     with Warehouse(str(warehouse)).write() as session:  # an hour whose run failed says nothing of who is known
-        MaterializedHours(session).note("raw_logs", HourRange.of(at(1)), [at(1)])
+        PartitionStates(session).note("raw_logs", HourRange.of(at(1)), [at(1)])
     assert look(warehouse, rules, channels={"c": None}).hours == [at(1)]
     assert [one.closed_at for one in incidents(warehouse)] == [None, None]
     fill_hour(warehouse, at(2), [], model_health=[])

@@ -151,7 +151,7 @@ def test_who_reads_by_an_older_account_looks_again_when_its_files_are_gone(tmp_p
     world = world_of(project, HOURS)
     reader = History(project.folder / "history")
     project.materialize(HOURS)
-    project.change("UPDATE materialized_hours SET materialized_at = materialized_at + INTERVAL '1 second'")
+    project.change("UPDATE partition_states SET materialized_at = materialized_at + INTERVAL '1 second'")
     for _ in range(3):
         world.copy()
     assert reader.of("agents", "agent-0", HOURS).num_rows == len(HOURS)

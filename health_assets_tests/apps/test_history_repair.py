@@ -240,8 +240,8 @@ def test_an_hour_that_was_written_before_it_was_over_is_copied_when_it_is(projec
 
 def test_a_survey_is_copied_in_its_own_hour(project: Project, tmp_path: Path) -> None:
     own = project.copied(tmp_path / "project")
-    own.change("INSERT INTO materialized_hours BY NAME SELECT * REPLACE ('survey_summary' AS asset) "
-               "FROM materialized_hours WHERE asset = 'agent_health'")  # fmt: skip
+    own.change("INSERT INTO partition_states BY NAME SELECT * REPLACE ('survey_summary' AS asset) "
+               "FROM partition_states WHERE asset = 'agent_health'")  # fmt: skip
     folder = tmp_path / "history"
     fill_all(own, folder, NOW)
     history = History(folder)

@@ -31,7 +31,7 @@ from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.core.temporary import remove_what_the_dead_left
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.projects import command_environment, command_line
 from health_assets_tests.support.serving_made import (
@@ -127,7 +127,7 @@ def test_a_correction_of_the_newest_hour_is_served(tmp_path: Path) -> None:
         rows = ibis.table({"hour": "timestamp('UTC')", "agent_id": "string"}, name="agent_health_state")
         corrections = rows.mutate(last_healthy_at=rows.hour - ibis.interval(hours=1))
         with Warehouse(str(path)).write() as session:
-            MaterializedHours(session).correct_rows("agent_health_state", corrections, ["hour", "agent_id"])
+            PartitionStates(session).correct_rows("agent_health_state", corrections, ["hour", "agent_id"])
         expected = (HOUR - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
         server.wait_for(lambda _: server.ask(PATH).json["health"]["last_healthy_at"] == expected)
 

@@ -24,7 +24,7 @@ from health_assets.cli.run_report import print_outcome
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.partition_selection import select_hours
-from health_assets.warehouse.account_digests import OF_NO_SUITE
+from health_assets.warehouse.fingerprints import OF_NO_SUITE
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line, trigger
 from health_assets_tests.support.projects import (
@@ -268,7 +268,7 @@ def test_a_run_of_one_system_reads_every_log_and_leaves_the_other_systems_alone(
     project, done = runs["_one_system"]
     assert done.returncode == 0, done.stderr
     assert "read 72 lines of 2 files, kept 69, rejected 3" in done.stdout
-    materialized = {asset for (asset,) in project.query("SELECT DISTINCT asset FROM materialized_hours")}
+    materialized = {asset for (asset,) in project.query("SELECT DISTINCT asset FROM partition_states")}
     assert materialized & set(DERIVED) == {asset.name for asset in SYSTEMS["model_health"]}
     assert "executions" in materialized
 

@@ -24,7 +24,7 @@ def test_the_demo_is_made_on_a_spark_that_the_command_starts_and_equals_that_of_
     with sail() as url:
         spark = _project(demo, tmp_path / "spark", engine="spark", url=url, ledger=str(demo.ledger), lake=demo.lake)
         found = spark.tables()
-        [(first, last)] = spark.query("SELECT min(hour), max(hour) FROM materialized_hours")
+        [(first, last)] = spark.query("SELECT min(hour), max(hour) FROM partition_states")
     duckdb = _project(demo, tmp_path / "duckdb")
     duckdb.materialize(HourRange(first, last + HOUR))
     assert_tables_equal_to_9_digits(found, duckdb.tables())

@@ -85,9 +85,9 @@ def test_what_it_leaves_is_what_a_clean_rebuild_makes_and_another_look_finds_not
     hours = HourRange(made[0], made[-1] + HOUR)
     clean = project.clean_rebuild(hours)
     assert_same_tables(project.tables(names=TABLES), clean.tables(names=TABLES))
-    before = project.query("SELECT max(materialized_at) FROM materialized_hours")
+    before = project.query("SELECT max(materialized_at) FROM partition_states")
     assert worker.look() is False
-    assert project.query("SELECT max(materialized_at) FROM materialized_hours") == before
+    assert project.query("SELECT max(materialized_at) FROM partition_states") == before
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30), (" 5m", 300), ("1h", 3600)])

@@ -109,7 +109,7 @@ def test_the_project_of_the_page_runs_in_its_own_instance(project: Path) -> None
     with Warehouse.of(Settings(warehouse=url)).read() as session:
         assert session.query("SELECT calls, failures FROM tool_health ORDER BY hour") == [(1, 1), (2, 2)]
         assert session.query("SELECT count(*) FROM error_budget") == [(2,)]
-        assert session.query("SELECT count(*) FROM materialized_hours WHERE asset = 'session_scores'") == [(0,)]
+        assert session.query("SELECT count(*) FROM partition_states WHERE asset = 'session_scores'") == [(0,)]
         assert session.query("SELECT max(expected_success_rate) FROM agent_health") == [(0.9,)]
     ref = dg.DagsterInstance.from_config(str(project / "home"))
     with ref as instance:

@@ -39,7 +39,7 @@ from health_assets.defs.turns.turns import URGENT
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
-from health_assets.warehouse.account_digests import (
+from health_assets.warehouse.fingerprints import (
     EVERY_LINE_IS_STILL_THERE,
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
@@ -466,7 +466,7 @@ def test_a_file_for_the_hour_that_is_still_the_schedules_is_left_to_it(
 
 def materialized_at(world: World, asset: str) -> dict[datetime, datetime]:
     """When each hour of an asset was last built."""
-    return dict(world.query(f"SELECT hour, materialized_at FROM materialized_hours WHERE asset = '{asset}'"))
+    return dict(world.query(f"SELECT hour, materialized_at FROM partition_states WHERE asset = '{asset}'"))
 
 
 def materialized_assets(result: dg.ExecuteInProcessResult) -> set[str]:
@@ -477,7 +477,7 @@ def materialized_assets(result: dg.ExecuteInProcessResult) -> set[str]:
 def differing(world: World, clean: World, hours: set[datetime], assets: Sequence[str] = ASSETS) -> list[str]:
     """Names of assets' tables that differ in the rows of these hours."""
     mine, other = world.tables(assets), clean.tables(assets)
-    place = {name: 1 if name == "materialized_hours" else 0 for name in mine}
+    place = {name: 1 if name == "partition_states" else 0 for name in mine}
     kept = {
         name: tuple([row for row in tables[name] if row[place[name]] in hours] for tables in (mine, other))
         for name in mine

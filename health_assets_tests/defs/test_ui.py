@@ -34,7 +34,7 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.defs.assets import all_assets
 from health_assets.defs.partitions import hourly_partitions
 from health_assets.systems.suites import SUITES
-from health_assets.warehouse.account_digests import OF_NO_SUITE
+from health_assets.warehouse.fingerprints import OF_NO_SUITE
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.dagster_world import ASSETS, World
 from health_assets_tests.support.projects import SURVEY_TABLES, command_environment

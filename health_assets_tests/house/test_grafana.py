@@ -83,7 +83,7 @@ def tables(project: Project) -> Tables:
     names = (
         "system_health", "agent_health", "alerts", "usage_components", "model_health", "error_budget", "agent_usage",
         "health_components", "agent_health_state", "tool_health", "executions", "rejected_records",
-        "raw_logs", "expectation_results", "materialized_hours", "agent_now",
+        "raw_logs", "expectation_results", "partition_states", "agent_now",
     )  # fmt: skip
     found = project.tables(None, names)
     return {name: [row for row in rows if HOURS.start <= row["hour"] <= HOURS.end] for name, rows in found.items()}
@@ -141,7 +141,7 @@ def failing(tables: Tables) -> Values:
 
 def made(tables: Tables) -> Values:
     by_asset = defaultdict(list)
-    for row in tables["materialized_hours"]:
+    for row in tables["partition_states"]:
         by_asset[row["asset"]].append(row)
     return [
         (

@@ -128,7 +128,7 @@ def test_a_line_of_the_future_makes_no_hour_and_hides_none(clocked: Project) -> 
     found = select_hours(clocked.pipeline, None, None)
     assert found.hours.ranges == (HourRange.of(START),)
     clocked.materialize(found.hours)
-    assert clocked.query("SELECT DISTINCT hour FROM materialized_hours") == [(START,)]
+    assert clocked.query("SELECT DISTINCT hour FROM partition_states") == [(START,)]
     assert len(reasons(clocked)) == 2
     clocked.write_log("a.jsonl", future, modified=AT)
     with pytest.raises(HealthAssetsError, match=r"line 1: .* in the future"):

@@ -18,7 +18,7 @@ from health_assets.pipeline.events import (
     StepSkipped,
     StepStarted,
 )
-from health_assets.pipeline.grounds import RECORDS
+from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.systems.graph import declared_graph
 from health_assets_tests.support.logs_made import START, execution, line

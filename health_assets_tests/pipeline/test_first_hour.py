@@ -15,7 +15,7 @@ from health_assets.defs.partitions import begun_hours, hours_tags
 from health_assets.pipeline import first_hour as module
 from health_assets.pipeline.first_hour import EARLIEST, first_hour
 from health_assets.systems.survey.surveying import keep_probes
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.support.dagster_world import NOON, QUIET, World, execution
 from health_assets_tests.support.projects import Project
 from health_assets_tests.support.surveys_made import made_probe
@@ -93,7 +93,7 @@ def test_an_hour_of_which_there_is_only_a_survey_is_offered(project: Project) ->
     hour = NOON - 30 * HOUR
     with project.warehouse.write() as session:
         keep_probes(session, [made_probe("a", "p", hour, status="healthy")])
-        MaterializedHours(session).note("agent_probes", HourRange.of(hour), ())
+        PartitionStates(session).note("agent_probes", HourRange.of(hour), ())
     assert first_hour(project.settings, NOW) == hour
 
 

@@ -13,7 +13,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.build import FRESHNESS_JOB
 from health_assets.systems.model_health.choice import best_model
-from health_assets.systems.staleness import left_behind
+from health_assets.systems.stale_partitions import left_behind
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.alerts_made import look
 from health_assets_tests.support.dagster_world import QUIET, World

@@ -470,13 +470,13 @@ def test_a_file_that_was_only_touched_changes_nothing(project: Project) -> None:
     three_files(project)
     project.ingest(hours_from(START, 4))
     before = project.tables()
-    stamps = project.query("SELECT * FROM materialized_hours WHERE asset = 'executions' ORDER BY ALL")
+    stamps = project.query("SELECT * FROM partition_states WHERE asset = 'executions' ORDER BY ALL")
     os.utime(project.raw / "a.jsonl")
     report = project.ingest(hours_from(START, 4))
     assert report.files_read == ["a.jsonl"]
     assert report.changed_hours == set()
     assert project.tables() == before
-    assert project.query("SELECT * FROM materialized_hours WHERE asset = 'executions' ORDER BY ALL") == stamps
+    assert project.query("SELECT * FROM partition_states WHERE asset = 'executions' ORDER BY ALL") == stamps
 
 
 def test_a_file_is_loaded_whole_whatever_hour_is_asked_for(project: Project) -> None:
@@ -661,7 +661,7 @@ def test_a_renamed_log_of_spans_wins_a_tie_by_its_new_name_and_its_hour_has_chan
     project.write_log("m.jsonl", [line(execution(execution_id, agent_id, at, 30.0, status="failure"))])
     project.ingest(HourRange.of(START))
     assert ids_and_files(project) == [(execution_id, agent_id, "m.jsonl", 1)]
-    changed_at = "SELECT changed_at FROM materialized_hours WHERE asset = 'executions' AND hour = ?"
+    changed_at = "SELECT changed_at FROM partition_states WHERE asset = 'executions' AND hour = ?"
     before = project.query(changed_at, [START])
     (project.raw / "b.jsonl").rename(project.raw / "z.jsonl")
     project.ingest(HourRange.of(START + 8 * HOUR))  # looks back on it

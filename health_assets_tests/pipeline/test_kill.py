@@ -77,7 +77,7 @@ class Killed:
     def assert_whole_hours(self, project: Project) -> None:
         """What is committed is as before or as a clean rebuild has it, hour by hour, and noted with its rows."""
         tables = project.tables()
-        counts = project.query("SELECT asset, hour, rows FROM materialized_hours")
+        counts = project.query("SELECT asset, hour, rows FROM partition_states")
         for table in RESULT_TABLES:
             rows = by_hour(tables[table])
             noted = {hour: count for asset, hour, count in counts if asset == table}
@@ -308,7 +308,7 @@ def test_a_process_killed_while_it_writes_to_postgresql_leaves_whole_hours_and_n
 
 
 def assets_of_the_last_hour(connection: psycopg.Connection) -> int:
-    sql = "SELECT count(*) FROM materialized_hours WHERE hour = %s"
+    sql = "SELECT count(*) FROM partition_states WHERE hour = %s"
     found = connection.execute(sql, [ALL_HOURS.end - HOUR]).fetchone()
     return found[0] if found else 0
 
@@ -317,7 +317,7 @@ def noted_and_found(project: Project) -> bool:
     """Whether one moment of the warehouse has as many rows in every hour of every asset as are noted."""
     with project.warehouse.read() as session:
         for asset in RESULT_TABLES:
-            noted = session.query("SELECT hour, rows FROM materialized_hours WHERE asset = ? AND rows > 0", [asset])
+            noted = session.query("SELECT hour, rows FROM partition_states WHERE asset = ? AND rows > 0", [asset])
             if sorted(noted) != sorted(session.query(f"SELECT hour, count(*) FROM {asset} GROUP BY hour")):
                 return False
     return True

@@ -38,7 +38,7 @@ from health_assets.core.targets import Targets
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
 from health_assets.systems.survey.surveying import keep_probes, summarise
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.quality.test_suites import red, results_of
 from health_assets_tests.support.alerts_made import later
 from health_assets_tests.support.logs_made import (
@@ -80,7 +80,7 @@ class Pair(NamedTuple):
         assert_tables_equal_to_9_digits(tables, expected)
         empty = {name for name, rows in expected.items() if not rows}
         assert not empty & set(DERIVED), f"nothing was compared in {empty}"
-        noted = [project.query("SELECT asset, hour, rows FROM materialized_hours") for project in self]
+        noted = [project.query("SELECT asset, hour, rows FROM partition_states") for project in self]
         assert sorted(noted[0]) == sorted(noted[1])
 
 
@@ -246,7 +246,7 @@ def test_the_same_incidents_are_told_once_from_both_engines(pair: Pair) -> None:
     found = []
     for project in pair:
         with project.warehouse.write() as session:  # as if it had looked before
-            MaterializedHours(session).note("alerts", HourRange.of(START), [])
+            PartitionStates(session).note("alerts", HourRange.of(START), [])
         with receiver() as hook:
             alerts = Alerts(rules=rules, channels={"c": Webhook(type="webhook", url=hook.url)}, digest_above=1000)
             now = later()

@@ -56,7 +56,7 @@ class Pair(NamedTuple):
         assert_tables_equal_to_9_digits(tables, expected)
         empty = {name for name, rows in expected.items() if not rows}
         assert not empty & set(DERIVED), f"nothing was compared in {empty}"
-        for bookkeeping in ("SELECT asset, hour, rows FROM materialized_hours", "SELECT source_file, record_type, hour, lines, digest, is_loaded, lost FROM raw_logs"):  # fmt: skip
+        for bookkeeping in ("SELECT asset, hour, rows FROM partition_states", "SELECT source_file, record_type, hour, lines, digest, is_loaded, lost FROM raw_logs"):  # fmt: skip
             noted = [sorted(project.query(bookkeeping), key=str) for project in self]
             assert noted[0] == noted[1]
         assert_lines_are_conserved(self.spark)

@@ -23,7 +23,7 @@ from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.stores import is_among
 from health_assets.pipeline.retention import prune
-from health_assets.warehouse.account_digests import EVERY_LOG_WAS_READ
+from health_assets.warehouse.fingerprints import EVERY_LOG_WAS_READ
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.dagster_world import NOON, World
 from health_assets_tests.support.dagster_world import execution as world_execution

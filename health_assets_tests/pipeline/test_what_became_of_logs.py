@@ -14,8 +14,8 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.logs.known_files import Recognized
 from health_assets.logs.stores import RawFile
 from health_assets.pipeline import ingestion
-from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE
 from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.fingerprints import EVERY_LINE_IS_STILL_THERE
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.dagster_world import NOON, World, batching_instance
 from health_assets_tests.support.dagster_world import execution as world_execution

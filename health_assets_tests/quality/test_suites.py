@@ -761,7 +761,7 @@ def test_a_window_whose_hours_are_not_all_there_is_a_warning(tmp_path_factory: p
     project = Project(tmp_path_factory.mktemp("holes") / "project", None, 3, 6)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR)) for n in range(9)])
     project.materialize(hours_from(START, 9), only=["ingest", "health_components", "agent_health"])
-    project.change("DELETE FROM materialized_hours WHERE hour = ?", [START + 4 * HOUR])
+    project.change("DELETE FROM partition_states WHERE hour = ?", [START + 4 * HOUR])
     hours = HourRange.of(START + 5 * HOUR)
     project.materialize(hours, only=["agent_health"])
     result = evaluated(project, "agent_health", hours)["windows_are_covered"]

@@ -119,7 +119,7 @@ def _runs(installation: Installation) -> dict[str, int]:
 def _materialized(installation: Installation) -> HourRange:
     """The hours of all tables, which are the same for each, without a hole, and up to the newest that is due."""
     with _seen(installation).warehouse.read() as session:
-        rows = session.query("SELECT asset, hour FROM materialized_hours")
+        rows = session.query("SELECT asset, hour FROM partition_states")
     hours_of: dict[str, set[datetime]] = {name: set() for name in DERIVED}
     for asset, hour in rows:
         if asset in hours_of:

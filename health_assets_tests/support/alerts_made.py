@@ -16,7 +16,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.schema.catalog import describe
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START
@@ -71,7 +71,7 @@ def keep_hour(session: Session, hour: datetime, agents: Sequence[Row] = (), **ta
         insert(session, table, hour, [{**row, "hour": hour} for row in rows])
     for asset in ("raw_logs", "agent_health", "system_health", *tables):
         if asset != "expectation_results":
-            MaterializedHours(session).note(asset, HourRange.of(hour), [hour])
+            PartitionStates(session).note(asset, HourRange.of(hour), [hour])
 
 
 def look(

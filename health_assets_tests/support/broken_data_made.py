@@ -58,8 +58,8 @@ def broken_world(folder: Path) -> World:
     for name in ("shut.jsonl", "never.jsonl"):
         (project.raw / name).symlink_to("nowhere")
     project.materialize(HourRange(START + 8 * HOUR, START + 12 * HOUR), only=STEPS)
-    project.change("DELETE FROM materialized_hours WHERE asset = 'tool_health' AND hour = ?", [PARTIAL])
-    older = "UPDATE materialized_hours SET formula_version = '0.9' WHERE asset = 'error_budget' AND hour < ?"
+    project.change("DELETE FROM partition_states WHERE asset = 'tool_health' AND hour = ?", [PARTIAL])
+    older = "UPDATE partition_states SET formula_version = '0.9' WHERE asset = 'error_budget' AND hour < ?"
     project.change(older, [START + 2 * HOUR])
     _write_checks(project, project.built_hours("agent_health"))
     return world_of(project, HOURS)

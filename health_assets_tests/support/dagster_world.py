@@ -169,9 +169,9 @@ class World:
 
     def tables(self, assets: Sequence[str] = ASSETS) -> dict[str, list[tuple]]:
         """All rows of these assets' tables in a fixed order, and which hours of which of them there are."""
-        noted = self.query("SELECT asset, hour, rows FROM materialized_hours ORDER BY ALL")
+        noted = self.query("SELECT asset, hour, rows FROM partition_states ORDER BY ALL")
         rows = {asset: self.query(f"SELECT * FROM {asset} ORDER BY ALL") for asset in assets}
-        return {**rows, "materialized_hours": [hour for hour in noted if assets == ASSETS or hour[0] in assets]}
+        return {**rows, "partition_states": [hour for hour in noted if assets == ASSETS or hour[0] in assets]}
 
 
 @contextmanager

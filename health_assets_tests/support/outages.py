@@ -10,7 +10,7 @@ from health_assets.apps.alerts.rules import RULES
 from health_assets.apps.alerts.watching import watch
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.support.alerts_made import at, incidents, later
 from health_assets_tests.support.logs_made import execution, line
 from health_assets_tests.support.projects import Project, hours_from
@@ -64,7 +64,7 @@ def walked(project: Project, outage: Outage, rates: tuple[int, ...] = RATES, ale
     project.write_log("runs.jsonl", lines(outage, rates))
     project.materialize(hours_from(at(0), outage.until), only=STEPS)
     with project.warehouse.write() as session:  # so that the first look does not begin with the newest hour
-        MaterializedHours(session).note("alerts", HourRange.of(at(outage.well - 1)), [])
+        PartitionStates(session).note("alerts", HourRange.of(at(outage.well - 1)), [])
     configured = alerts or Alerts(rules=tuple(rule() for rule in RULES.values()))
     settings = project.settings
     while watch(project.warehouse, configured, settings, load_targets(settings.targets), later()).hours:

@@ -35,7 +35,7 @@ from health_assets.logs.files import list_files
 from health_assets.logs.limits import Limits
 from health_assets.pipeline.engine import run
 from health_assets.pipeline.events import Materialized, Metadata
-from health_assets.pipeline.grounds import RECORDS
+from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.log_ingestion import compared_logs
@@ -255,7 +255,7 @@ class Project:
 
     def built_hours(self, asset: str) -> set[datetime]:
         """Hours of an asset that are noted as materialized."""
-        return {row[0] for row in self.query("SELECT hour FROM materialized_hours WHERE asset = ?", [asset])}
+        return {row[0] for row in self.query("SELECT hour FROM partition_states WHERE asset = ?", [asset])}
 
     def clean_rebuild(self, hours: HourRange, name: str = "clean", *, only: Sequence[str] | None = None) -> "Project":
         """The same logs and targets materialized in one go into an empty warehouse; all steps, or these."""

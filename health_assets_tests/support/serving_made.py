@@ -27,7 +27,7 @@ from health_assets.apps.serving.server import configured, listening
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.schema.catalog import describe
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START
 
@@ -58,7 +58,7 @@ def fill(warehouse: Path, hour: datetime = HOUR, **tables: Sequence[Row]) -> Non
             schema = pa.schema([(name, ARROW[kind][0]) for name, kind, _, _ in columns])
             made = [{**defaults, "hour": hour, **row} for row in rows]
             session.insert_arrow(table, pa.Table.from_pylist(made, schema))
-            MaterializedHours(session).note(table, hours, [hour])
+            PartitionStates(session).note(table, hours, [hour])
 
 
 def state(agent_id: str, status: str = "healthy", **columns: Any) -> Row:

@@ -460,11 +460,11 @@ def test_an_hour_that_is_no_longer_healthy_changes_what_later_hours_tell(tmp_pat
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
     hours = hours_from(START, 15)
     states(project, up_and_down(), hours)
-    before = dict(project.query("SELECT hour, changed_at FROM materialized_hours WHERE asset = 'agent_health_state'"))
+    before = dict(project.query("SELECT hour, changed_at FROM partition_states WHERE asset = 'agent_health_state'"))
     project.write_log("late.jsonl", [line(record) for record in runs("a", START + 4.5 * HOUR, 10, 10)])
     project.materialize(HourRange.of(START + 4 * HOUR), only=STEPS)
     assert told_last_healthy(project)[12] == 1
-    after = dict(project.query("SELECT hour, changed_at FROM materialized_hours WHERE asset = 'agent_health_state'"))
+    after = dict(project.query("SELECT hour, changed_at FROM partition_states WHERE asset = 'agent_health_state'"))
     changed = {(hour - START) // HOUR for hour in hours if after[hour] != before[hour]}
     assert changed == {4, 5, 6, 7, 12}
     project.write_log("late.jsonl", [])

@@ -89,7 +89,7 @@ def test_hours_that_logs_have_and_nobody_asked_for_are_due(project: Project) -> 
 def test_hours_of_an_older_formula_are_due_for_its_system_alone(project: Project) -> None:
     project.materialize(hours_from(START, 10), only=FLEET)
     project.change(
-        "UPDATE materialized_hours SET formula_version = '0' WHERE asset = 'agent_health' AND hour = ?", [LAST]
+        "UPDATE partition_states SET formula_version = '0' WHERE asset = 'agent_health' AND hour = ?", [LAST]
     )
     [one] = due(project)
     assert (list(one.hours), one.systems) == ([LAST], (SYSTEM,))

@@ -22,16 +22,17 @@ from health_assets.core.systems import FIRST_FORMULA_VERSION, SYSTEM_NAMES
 from health_assets.defs import survey
 from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.defs.sensors import late_logs_sensor
-from health_assets.pipeline.derived import Inputs, older_hours
+from health_assets.pipeline.derived import Inputs
 from health_assets.pipeline.retention import prune
 from health_assets.systems import formula_versions
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.error_budget import FORMULA_VERSION
 from health_assets.systems.formula_versions import OlderResults, older_results
-from health_assets.systems.staleness import stale_hours
+from health_assets.systems.stale_partitions import all_statuses, stale_hours
 from health_assets.systems.survey.probing import Probe
 from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 from health_assets.systems.survey.surveying import keep_probes, summarise
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.pipeline.test_ingestion_properties import late_logs_tick
 from health_assets_tests.support.logs_made import START, random_lines
 from health_assets_tests.support.projects import (
@@ -130,7 +131,7 @@ def rebuilt(engine: str, system: str) -> dict[str, list[Row]]:
 def noted_versions(project: Project) -> dict[str, dict[datetime, str]]:
     """By asset that is computed, the version that is noted of each hour."""
     found: dict[str, dict[datetime, str]] = {}
-    for asset, hour, version in project.query("SELECT asset, hour, formula_version FROM materialized_hours"):
+    for asset, hour, version in project.query("SELECT asset, hour, formula_version FROM partition_states"):
         if asset in DERIVED:
             found.setdefault(asset, {})[hour] = version
     return found
@@ -138,8 +139,8 @@ def noted_versions(project: Project) -> dict[str, dict[datetime, str]]:
 
 def stale_by_version(project: Project) -> dict[str, set[datetime]]:
     with project.warehouse.read() as session:
-        found = {name: set(older_hours(session, asset, HOURS)) for name, asset in DERIVED.items()}
-    return {name: hours for name, hours in found.items() if hours}
+        versions = {name: asset.formula_version for name, asset in DERIVED.items()}
+        return {name: set(hours) for name, hours in PartitionStates(session).of_other_versions(versions, HOURS).items()}
 
 
 def older(project: Project) -> list[OlderResults]:
@@ -168,7 +169,7 @@ def assert_each_hour_is_wholly_of_its_version(
 
 
 def materialized_at(project: Project) -> dict[tuple[str, datetime], datetime]:
-    found = project.query("SELECT asset, hour, materialized_at FROM materialized_hours")
+    found = project.query("SELECT asset, hour, materialized_at FROM partition_states")
     return {(asset, hour): moment for asset, hour, moment in found}
 
 
@@ -207,7 +208,9 @@ def test_a_raised_version_makes_that_systems_hours_stale_and_the_sensor_brings_t
     assert all(before[name] != after[name] for name in names), "the new formula changes nothing"
     assert stale_by_version(project) == {name: set(HOURS) for name in names}
     with project.warehouse.read() as session:
-        assert stale_hours(session, HOURS, project.settings) == (set(), set()), "no other system's hours are"
+        assert stale_hours(all_statuses(session, HOURS, project.settings)) == (set(), set()), (
+            "no other system's hours are"
+        )
     left = HOURS
     while ranges := late_logs_tick(project, STEPS):
         assert ranges == [HourRange(max(left.start, left.end - AT_ONCE * HOUR), left.end)]
@@ -243,11 +246,11 @@ def test_a_new_version_whose_rows_come_out_the_same_makes_nothing_stale_that_is_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = made(tmp_path)
-    changed = project.query("SELECT asset, hour, changed_at FROM materialized_hours ORDER BY ALL")
+    changed = project.query("SELECT asset, hour, changed_at FROM partition_states ORDER BY ALL")
     raise_version(monkeypatch, "agent_health_model", {})
     assert late_logs_tick(project, STEPS) == [HOURS]
     assert {row["formula_version"] for row in project.rows("agent_health")} == {"2.0"}
-    assert project.query("SELECT asset, hour, changed_at FROM materialized_hours ORDER BY ALL") == changed
+    assert project.query("SELECT asset, hour, changed_at FROM partition_states ORDER BY ALL") == changed
     assert late_logs_tick(project, STEPS) == []
     assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=STEPS).tables())
 
@@ -392,11 +395,11 @@ def test_every_system_declares_one_version_and_all_its_assets_carry_it() -> None
 def test_every_computed_hour_notes_its_version_and_no_record_does(tmp_path: Path) -> None:
     project = made(tmp_path)
     project.materialize(HourRange.of(START))
-    found = project.query("SELECT DISTINCT asset, formula_version FROM materialized_hours")
+    found = project.query("SELECT DISTINCT asset, formula_version FROM partition_states")
     declared = {name: asset.formula_version for name, asset in DERIVED.items()}
     assert {asset: version for asset, version in found if asset in DERIVED} == declared
     assert {version for asset, version in found if asset not in DERIVED} == {None}
-    project.change("UPDATE materialized_hours SET formula_version = NULL")
+    project.change("UPDATE partition_states SET formula_version = NULL")
     raised = {name for name, version in declared.items() if version != FIRST_FORMULA_VERSION}
     assert set(stale_by_version(project)) == raised, "hours from before versions were kept are of 1.0"
     assert set(RESULT_TABLES) >= set(DERIVED)
@@ -413,7 +416,7 @@ def test_a_survey_brings_older_summaries_up_to_date_with_its_own(tmp_path: Path)
         summarise(session, hours)
     current = project.rows("survey_summary")
     project.change(
-        "UPDATE materialized_hours SET formula_version = '0.9' WHERE asset = 'survey_summary' AND hour = ?", [START]
+        "UPDATE partition_states SET formula_version = '0.9' WHERE asset = 'survey_summary' AND hour = ?", [START]
     )
     project.change("UPDATE survey_summary SET formula_version = '0.9', agents = 7 WHERE hour = ?", [START])
     assert project.rows("survey_summary") != current

@@ -26,8 +26,8 @@ from health_assets.warehouse.engines.postgres.tables import metadata
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.ledger_parts import Part
 from health_assets.warehouse.location import database_of, is_postgres
-from health_assets.warehouse.materialized import MaterializedHours
 from health_assets.warehouse.migrations import migrate
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import START, execution, line
@@ -319,7 +319,7 @@ def test_rows_of_an_hour_are_deleted_and_corrected_without_a_look_at_the_other_h
 
         monkeypatch.setattr(session, "query", explained)
         correct = ibis.memtable({"hour": [START], "model": ["m"], "error": ["late"]})
-        MaterializedHours(session).correct_rows("model_calls", correct, ["hour", "model"])
+        PartitionStates(session).correct_rows("model_calls", correct, ["hour", "model"])
         assert run("SELECT count(*) FROM model_calls WHERE error = 'late'") == [(100,)]
         Ledger(session).delete_rows([Part("a.jsonl", "model_call", START)])
         assert run("SELECT count(*) FROM model_calls") == [(19_900,)]
@@ -492,7 +492,7 @@ def test_an_error_of_ours_stays_loud(warehouse: Warehouse) -> None:
 def test_a_reader_process_is_not_given_the_password_on_its_command_line(url: str) -> None:
     fill_agents(url, (state("a"), score("a")))
     with psycopg.connect(url) as connection:
-        connection.execute("LOCK TABLE materialized_hours IN ACCESS EXCLUSIVE MODE")  # so that the reader has to wait
+        connection.execute("LOCK TABLE partition_states IN ACCESS EXCLUSIVE MODE")  # so that the reader has to wait
         with served(url, is_ready=False) as server:
             lines = _command_lines_of_readers()
             connection.rollback()

@@ -24,7 +24,7 @@ from health_assets.core.targets import Targets
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.scoring.verdict import FAILING, NOW_FIRST, SUSPECT, now_evidence
 from health_assets.systems.agent_health_model.urgency import with_now
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.rejected_rows import Rejections
 from health_assets.warehouse.session import Session
 
@@ -77,7 +77,7 @@ class _Reading:
 
     def health(self) -> Facts:
         """The fleet, its worst agents and budgets in the newest hour, and the agents that fell over the period."""
-        hours = MaterializedHours(self.session).of("agent_health", HourRange(self.period.start - HOUR, self.period.end))
+        hours = PartitionStates(self.session).of("agent_health", HourRange(self.period.start - HOUR, self.period.end))
         if not hours:
             return {"fleet": None, "now": None, "worst": [], "dropped": [], "budgets": []}
         newest = HourRange.of(max(hours))
@@ -185,7 +185,7 @@ class _Reading:
 
     def _missing(self) -> Iterator[datetime]:
         """Hours of the period that are not there, from the first that ever was."""
-        there = MaterializedHours(self.session)
+        there = PartitionStates(self.session)
         first = there.first("system_health")
         made = there.of("system_health", self.period)
         for hour in self.period:

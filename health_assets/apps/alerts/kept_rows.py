@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from health_assets.schema.catalog import columns_of, schema_of
 from health_assets.schema.column_types import ARROW_TYPES
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 
@@ -21,7 +21,7 @@ def correct_rows(session: Session, table: str, rows: Sequence[dict[str, Any]], k
     """Set the columns that all of these rows name, of the rows that have these keys."""
     if rows:
         corrections = ibis.memtable(_arrow(table, rows, list(rows[0])))
-        MaterializedHours(session).correct_rows(table, corrections, keys)
+        PartitionStates(session).correct_rows(table, corrections, keys)
 
 
 def _arrow(table: str, rows: Sequence[dict[str, Any]], names: Sequence[str]) -> pa.Table:

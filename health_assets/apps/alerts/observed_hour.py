@@ -11,7 +11,7 @@ from health_assets.apps.alerts.incidents import Subject
 from health_assets.apps.alerts.rule import Rule
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 HOURS = "hours"
@@ -49,7 +49,7 @@ class ObservedHour:
         gone: dict[tuple[str, str], str] = {}
         for kind, (table, column, why) in KNOWN_BY.items():
             watched = self.watched(kind)
-            if watched and MaterializedHours(self.session).of(table, HourRange.of(self.hour)):
+            if watched and PartitionStates(self.session).of(table, HourRange.of(self.hour)):
                 rows = self.session.hours_of(table, HourRange.of(self.hour))
                 known = rows.semi_join(ids_table(watched).rename({column: "agent_id"}), column).select(column)
                 there = set(self.session.arrow(known)[column].to_pylist())

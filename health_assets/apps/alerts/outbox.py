@@ -15,7 +15,7 @@ from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject
 from health_assets.apps.alerts.kept_rows import append_rows, correct_rows
 from health_assets.core.hours import HourRange
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 ASSET = "alerts"
@@ -173,17 +173,17 @@ def new_row(hour: datetime, about_id: str, event: str, channel: str, now: dateti
 
 def last_judged(session: Session) -> datetime | None:
     """The newest hour that was judged, not counting what a clock that ran ahead judged; None before the first."""
-    return MaterializedHours(session).newest(ASSET, made_by=session.now() + LONGEST_WAIT)
+    return PartitionStates(session).newest(ASSET, made_by=session.now() + LONGEST_WAIT)
 
 
 def last_judged_at(session: Session) -> datetime | None:
     """The time at which an hour was last judged, likewise; None before the first."""
-    return MaterializedHours(session).last_made_at(ASSET, made_by=session.now() + LONGEST_WAIT)
+    return PartitionStates(session).last_made_at(ASSET, made_by=session.now() + LONGEST_WAIT)
 
 
 def note_judged(session: Session, hour: datetime, *, is_changed: bool) -> None:
     """Write down that an hour was judged."""
-    MaterializedHours(session).note(ASSET, HourRange.of(hour), [hour] if is_changed else [])
+    PartitionStates(session).note(ASSET, HourRange.of(hour), [hour] if is_changed else [])
 
 
 # -- the outbox --------------------------------------------------------------------------------------------------------

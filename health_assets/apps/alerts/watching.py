@@ -33,7 +33,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.pipeline.planning import newest_finished_hour
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -147,10 +147,10 @@ def _judge_lateness(
 def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen | None:
     """The newest hour that should be there by now; None where nothing was ever made, or asked for."""
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
-    newest = MaterializedHours(session).newest("system_health", now)
+    newest = PartitionStates(session).newest("system_health", now)
     if newest is None or (settings.first_hour and due < settings.first_hour):
         return None
-    is_there = bool(MaterializedHours(session).of("system_health", HourRange.of(due)))
+    is_there = bool(PartitionStates(session).of("system_health", HourRange.of(due)))
     is_catching_up = not is_there and _is_catching_up(session, newest, due, now)
     return DueSeen(hour=due, subject_id=HOURS, is_there=is_there, newest=newest, is_catching_up=is_catching_up)
 
@@ -161,7 +161,7 @@ def _is_catching_up(session: Session, newest: datetime, due: datetime, now: date
         return False
     moments = [
         at
-        for assets in MaterializedHours(session).made_at(HourRange(newest, due + HOUR)).values()
+        for assets in PartitionStates(session).made_at(HourRange(newest, due + HOUR)).values()
         for asset, at in assets.items()
         if asset not in NOT_OF_LOGS
     ]
@@ -174,7 +174,7 @@ def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tup
     if span is None:
         return []
     written = _written(session, span)
-    needed = MaterializedHours(session).assets() & set(NEEDED)
+    needed = PartitionStates(session).assets() & set(NEEDED)
     idle_for = now - (last_judged_at(session) or now)
     ready: list[tuple[datetime, bool]] = []
     missing: list[tuple[datetime, bool]] = []
@@ -210,12 +210,12 @@ def is_ready(
 
 def _span(session: Session, settings: Settings, now: datetime) -> HourRange | None:
     """The hours from the first that was not judged to the newest that is over and has any table of records."""
-    newest = MaterializedHours(session).newest("raw_logs", now)
+    newest = PartitionStates(session).newest("raw_logs", now)
     judged = last_judged(session)
     if newest is None:
         return None
     if judged is None:
-        newest = MaterializedHours(session).newest("system_health", now)
+        newest = PartitionStates(session).newest("system_health", now)
         return HourRange.of(newest) if newest else None
     start = max(judged + HOUR, newest - settings.reach_hours * HOUR)
     return HourRange(start, newest + HOUR) if start <= newest else None
@@ -223,7 +223,7 @@ def _span(session: Session, settings: Settings, now: datetime) -> HourRange | No
 
 def _written(session: Session, span: HourRange) -> dict[datetime, dict[str, datetime]]:
     """The time of the last write of each asset and hour; only hours whose logs were read."""
-    written = MaterializedHours(session).made_at(span)
+    written = PartitionStates(session).made_at(span)
     return {
         hour: {asset: at for asset, at in assets.items() if asset not in NOT_OF_LOGS}
         for hour, assets in written.items()

@@ -15,7 +15,7 @@ from health_assets.core.systems import parts
 from health_assets.core.terminal import printable
 from health_assets.pipeline.trace_reading import without_agents
 from health_assets.systems.formula_versions import older_results
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 Block = Callable[[Console, Session, HourRange], None]
@@ -46,12 +46,12 @@ def report_hours(session: Session, settings: Settings, asked: str | None, now: d
     Raises:
         HealthAssetsError: the name is no hour, or the hour has no scores.
     """
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     newest = materialized.newest("agent_health", now) or materialized.newest("agent_health", now + HOUR)
     if newest is None:
         raise NoWarehouseError("the warehouse holds no scores yet; materialize some hours first")
     hour = parse_hour(asked) if asked else newest
-    if hour not in MaterializedHours(session).of("agent_health", HourRange.of(hour)):
+    if hour not in PartitionStates(session).of("agent_health", HourRange.of(hour)):
         raise HealthAssetsError(
             f"the hour {hour:%Y-%m-%dT%H} has no scores; the newest that has is {newest:%Y-%m-%dT%H}, and "
             f"health-assets materialize --from {hour:%Y-%m-%dT%H} --to {hour + HOUR:%Y-%m-%dT%H} makes them"

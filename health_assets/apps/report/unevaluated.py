@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ibis import ir
 
 from health_assets.core.hours import HourRange
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 NEEDS = {
@@ -32,7 +32,7 @@ def unevaluated(session: Session, hours: HourRange) -> str | None:
 
 
 def _missing(session: Session, hours: HourRange, *, are_spans: bool) -> Iterator[str]:
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     for table, (name, in_lines, in_spans) in NEEDS.items():
         if not materialized.of(table, hours):
             continue

@@ -12,7 +12,7 @@ import pyarrow as pa
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.rejected_rows import Rejections
 from health_assets.warehouse.session import Session
 
@@ -53,7 +53,7 @@ def pipeline_facts(session: Session, settings: Settings, ownership: Ownership, n
         with it, by reason; `open_incidents`, by severity, of all (`full`) and of those that everybody may hear of
         (`public`).
     """
-    hours = MaterializedHours(session)
+    hours = PartitionStates(session)
     newest = hours.newest(HOURS_OF, now)
     facts: dict[str, Any] = {"newest_hour": newest and newest.isoformat()}
     if newest is not None:

@@ -41,7 +41,7 @@ from health_assets.systems.session_scores.merged_traces import TRACE
 from health_assets.systems.session_scores.session_scores import newest_traces
 from health_assets.systems.session_scores.signal_risks import RISKS
 from health_assets.warehouse.in_memory import stream_through
-from health_assets.warehouse.materialized import MaterializedHours, WrittenHour
+from health_assets.warehouse.partition_states import PartitionStates, WrittenHour
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -88,7 +88,7 @@ def read_newest(settings: Settings, folder: Path, known: str | None, now: dateti
     ownership, moment = _ownership(settings), now or datetime.now(UTC)
     with warehouse_of(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        hours = MaterializedHours(session).newest_of_each(ASSETS, moment)
+        hours = PartitionStates(session).newest_of_each(ASSETS, moment)
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialized yet")
         version = _version(hours, [ownership.fingerprint, settings.min_agents_per_aggregate])
@@ -210,7 +210,7 @@ def _scored(
     Raises:
         EmptyWarehouseError: there is no score of any session.
     """
-    latest = MaterializedHours(session).newest_of_each(("session_scores",), over_by).get("session_scores")
+    latest = PartitionStates(session).newest_of_each(("session_scores",), over_by).get("session_scores")
     if latest is None:
         raise EmptyWarehouseError("no hour of session_scores has been materialized yet")
     # anybody may ask for any id, so it stands in a table rather than in the text of a query

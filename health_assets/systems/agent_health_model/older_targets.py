@@ -11,7 +11,7 @@ from health_assets.core.targets import AgentTargets, Targets
 from health_assets.core.wording import counted
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.target_columns import with_targets
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 TABLE = "agent_health"
@@ -71,7 +71,7 @@ def older_targets(session: Session, before: datetime, targets: Targets) -> Older
     values = {name: (_as_float(row[name]), _as_float(row[f"target_{name}"])) for name in names}
     target = next(name for name, (used, current) in values.items() if used != current)
     return OlderTargets(
-        first=MaterializedHours(session).first(TABLE) or latest,
+        first=PartitionStates(session).first(TABLE) or latest,
         end=before,
         agents=agents,
         agent_id=row["agent_id"],

@@ -26,7 +26,7 @@ from health_assets.systems.agent_health_state.last_healthy import (
     with_last_healthy,
 )
 from health_assets.systems.agent_health_state.state_components import state_components
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import HOUR_TYPE
 
 TIMES_OF_SIGHTINGS = {
@@ -100,7 +100,7 @@ def _correct_later_hours(inputs: Inputs) -> None:
 def _correct_changes(inputs: Inputs, states: ir.Table) -> None:
     """Correct what later rows tell of changes, in hours whose own changes are known."""
     later = states.filter(states.hour >= inputs.hours.end)
-    known = MaterializedHours(inputs.session).of("agent_changes")
+    known = PartitionStates(inputs.session).of("agent_changes")
     [last] = inputs.session.dicts(later.aggregate(hour=later.hour.max()))
     hours = HourRange(inputs.hours.end, last["hour"] + HOUR)
     there = ibis.memtable(pa.table({"hour": pa.array([hour for hour in hours if hour in known], HOUR_TYPE)}))
@@ -113,14 +113,14 @@ def _correct_changes(inputs: Inputs, states: ir.Table) -> None:
         wrong.select("hour", "agent_id", **{name: wrong[f"{name}_now"] for name in OF_CHANGES})
     )
     if count:
-        MaterializedHours(inputs.session).correct_rows("agent_health_state", corrected, ["hour", "agent_id"])
+        PartitionStates(inputs.session).correct_rows("agent_health_state", corrected, ["hour", "agent_id"])
 
 
 def _correct_last_healthy(inputs: Inputs, states: ir.Table) -> None:
     rows, count = inputs.session.kept(unhealthy_since(states, inputs.hours))
     if count:
         wrong = corrections(rows, _known(inputs, rows, inputs.hours.end))
-        MaterializedHours(inputs.session).correct_rows("agent_health_state", wrong, ["hour", "agent_id"])
+        PartitionStates(inputs.session).correct_rows("agent_health_state", wrong, ["hour", "agent_id"])
 
 
 def _agents_that_change(rows: ir.Table) -> ir.Table:

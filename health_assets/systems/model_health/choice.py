@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from health_assets.core.hours import HourRange
 from health_assets.model_tracker import best_of
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Warehouse
 
 
@@ -21,7 +21,7 @@ def best_model(warehouse: Warehouse, candidates: Sequence[str], now: datetime | 
         HealthAssetsError: the warehouse cannot be read.
     """
     with warehouse.read() as session:
-        newest = MaterializedHours(session).newest("model_health", now or datetime.now(UTC))
+        newest = PartitionStates(session).newest("model_health", now or datetime.now(UTC))
         if newest is None:
             return best_of({}, candidates)
         scored = session.hours_of("model_health", HourRange.of(newest)).select("model", "health_score")

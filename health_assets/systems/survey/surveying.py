@@ -25,7 +25,7 @@ from health_assets.systems.survey import FORMULA_VERSION
 from health_assets.systems.survey.probing import Manners, Probe, probe_agents
 from health_assets.systems.survey.survey_summary import survey_summary
 from health_assets.systems.survey.surveyed_agents import RegisteredAgent
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -216,7 +216,7 @@ def keep_probes(session: Session, probes: Sequence[Probe]) -> list[datetime]:
     after = session.digests("agent_probes", span)
     for hour in hours:
         changed = {hour} if before.get(hour) != after.get(hour) else set()
-        MaterializedHours(session).note("agent_probes", HourRange.of(hour), changed)
+        PartitionStates(session).note("agent_probes", HourRange.of(hour), changed)
     return hours
 
 
@@ -241,7 +241,7 @@ def _rows(probes: Sequence[Probe]) -> pa.Table:
 
 def summarise(session: Session, hours: Iterable[datetime]) -> None:
     """Replace these hours of `survey_summary`, and any that an older version of the formula made."""
-    older = MaterializedHours(session).of_other_versions("survey_summary", FORMULA_VERSION)
+    older = PartitionStates(session).of_other_versions({"survey_summary": FORMULA_VERSION}).get("survey_summary", {})
     for span in contiguous({*hours, *older}):
         rows = survey_summary(session.hours_of("agent_probes", span))
-        MaterializedHours(session).replace_rows("survey_summary", span, rows, formula_version=FORMULA_VERSION)
+        PartitionStates(session).replace_rows("survey_summary", span, rows, formula_version=FORMULA_VERSION)

@@ -43,7 +43,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.warehouse.in_memory import in_order
 from health_assets.warehouse.location import ledger_of
-from health_assets.warehouse.materialized import MaterializedHours, WrittenRows
+from health_assets.warehouse.partition_states import PartitionStates, WrittenRows
 from health_assets.warehouse.session import HOUR_TYPE, Session
 from health_assets.warehouse.store import Warehouse
 
@@ -148,7 +148,7 @@ def _readable(path: Path) -> pa.Table | None:
 
 def _copy_stale(session: Session, folder: Path, account: Account, hours: HourRange, rules: Rules) -> int:
     """Copy changed hours, the newest first, for as long as the warehouse may be held; returns how many are left."""
-    written = MaterializedHours(session).written(HourRange(hours.start, hours.end + HOUR))
+    written = PartitionStates(session).written(HourRange(hours.start, hours.end + HOUR))
     stale: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
     for series in SERIES:
         kept = account.series[series.name]
@@ -194,7 +194,7 @@ def _declared() -> dict[str, Any]:
 
 
 def _facts(session: Session, settings: Settings) -> dict[str, Any]:
-    first = MaterializedHours(session).first("agent_health")
+    first = PartitionStates(session).first("agent_health")
     return {
         "first_hour": first and first.isoformat(),
         "window_hours": settings.window_hours,

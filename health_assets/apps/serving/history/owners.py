@@ -17,7 +17,7 @@ from health_assets.apps.serving.aggregates import hidden_models, tools_of_person
 from health_assets.apps.serving.history.copying_rules import Rules
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.relations import lookup
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 NOBODY = ""
@@ -86,7 +86,7 @@ def name_agents(rows: ir.Table, session: Session, hours: HourRange, rules: Rules
 
 def _dropped(session: Session, hours: HourRange, sources: Sequence[str], length: int) -> list[datetime]:
     """The hours that look back on an hour that retention has dropped from one of these tables."""
-    account = MaterializedHours(session)
+    account = PartitionStates(session)
     span = hours.extended_back(length - 1)
     gone = {hour for source in sources for hour in account.dropped(source, span)}
     return [hour for hour in hours if any(hour - length * HOUR < one <= hour for one in gone)] if gone else []

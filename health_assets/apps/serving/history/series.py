@@ -368,7 +368,7 @@ def _file_notes(session: Session, _: HourRange) -> ir.Table:
 
 WHOLE: dict[str, Callable[[Session, HourRange], ir.Table]] = {
     "checks": _since("expectation_results"),
-    "materialized": _since("materialized_hours"),
+    "materialized": _since("partition_states"),
     "incidents": lambda session, _: session.table("alerts"),
     "deliveries": lambda session, _: session.table("alert_deliveries"),
     "silences": lambda session, _: session.table("alert_silences"),
@@ -377,7 +377,7 @@ WHOLE: dict[str, Callable[[Session, HourRange], ir.Table]] = {
 }
 """Small tables that are copied as they are where anything in them has changed."""
 
-DIGESTED = {"checks": "expectation_results", "materialized": "materialized_hours"}
+DIGESTED = {"checks": "expectation_results", "materialized": "partition_states"}
 """The series with rows of every hour, with the tables of the warehouse: these are compared there."""
 
 _DECLARING = (

@@ -68,7 +68,7 @@ class Lake:
             HealthAssetsError: the ledger holds a warehouse of its own; the lake holds tables, which are another
                 ledger's; or it cannot be written.
         """
-        if any(self._ledger.query(f"SELECT 1 FROM {table} LIMIT 1") for table in ("raw_files", "materialized_hours")):
+        if any(self._ledger.query(f"SELECT 1 FROM {table} LIMIT 1") for table in ("raw_files", "partition_states")):
             raise HealthAssetsError(
                 "HEALTH_LEDGER names a warehouse that has hours of its own; name another database for the ledger"
             )

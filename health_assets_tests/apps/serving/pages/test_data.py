@@ -29,7 +29,7 @@ from health_assets.core.hours import HOUR
 from health_assets.core.targets import Targets
 from health_assets.systems.error_budget import FORMULA_VERSION
 from health_assets.systems.suites import SUITES
-from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE
+from health_assets.warehouse.fingerprints import EVERY_LINE_IS_STILL_THERE
 from health_assets_tests.support.broken_data_made import (
     AWAITED,
     CHECKS,
@@ -116,7 +116,7 @@ def test_complete_data_is_called_so(tmp_path: Path) -> None:
 
 def test_each_hour_has_the_state_that_the_warehouse_tells(world: World) -> None:
     made = {hour: (at, rows) for hour, at, rows in world.project.query(
-        "SELECT hour, materialized_at, rows FROM materialized_hours WHERE asset = 'agent_health'"
+        "SELECT hour, materialized_at, rows FROM partition_states WHERE asset = 'agent_health'"
     )}  # fmt: skip
     runs = dict(world.project.query("SELECT hour, count(*) FROM executions GROUP BY hour"))
     hours = told(world)["hours"]

@@ -1,13 +1,12 @@
-"""Grounds: all that the results of a run rest on besides the logs, as digests that hours are marked with.
+"""Fingerprints of what the rows and checks of a partition follow from: settings, targets, program, upstream states.
 
-What belongs here: which settings count, from which other tables a table is made at all, and the digests of both. What
-does not: keeping the marks (`warehouse.account_digests`) and asking whether a run would change anything
-(`systems.up_to_date`).
+What belongs here: which settings count, which tables a table is made from at any remove, and the digests of both. What
+does not: storing them (`warehouse.fingerprints`), and asking whether a run would change anything
+(`systems.no_op_check`).
 
-An hour's mark is a digest of the run's hours, settings, targets and program, and of the account of every table that its
-own follows from, as it was when its rows were written. Whoever changes such a table changes that account. So a mark
-that can be made again from the account of now says: the rows are what a run with these grounds would make of the tables
-of now, whoever wrote in between.
+The fingerprint of an hour's inputs is taken before its rows are made. A write that leaves other rows in an upstream
+table changes that table's states, so an equal fingerprint later means that a run with these settings would leave the
+rows as they are, whatever was written in between.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,7 +20,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.derived import Derived
 from health_assets.schema.records import RECORD_TABLES
-from health_assets.warehouse.account_digests import AccountDigests
+from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.session import Session
 
@@ -58,12 +57,12 @@ def upstream(asset: str, derived: Mapping[str, Derived]) -> set[str]:
     return found
 
 
-class Account(NamedTuple):
-    """The account of some tables, as far as a run looks at them.
+class InputStates(NamedTuple):
+    """The states of some tables in the hours that a run reads.
 
     Args:
-        covered_until: the hour until which hours count as covered without any row, or the first that is looked at.
-        digests: by table, a digest of its hours.
+        covered_until: the hour until which hours count as covered without any row, or the first that is read.
+        digests: by table, a digest of the states of its hours.
     """
 
     covered_until: str
@@ -71,20 +70,20 @@ class Account(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grounds:
-    """The grounds of a run.
+class RunFingerprint:
+    """What the rows of a run follow from besides its inputs.
 
     Args:
         digest: a digest of its hours, settings, targets and program.
-        reach: the hours whose account counts: all that its rows and checks look at, and more.
+        reach: the hours that its rows and checks read, and a few more.
     """
 
     digest: str
     reach: HourRange
 
     @classmethod
-    def of(cls, settings: Settings, targets: Targets, hours: HourRange | HourGroups) -> "Grounds":
-        """The grounds of a run for these hours."""
+    def of(cls, settings: Settings, targets: Targets, hours: HourRange | HourGroups) -> "RunFingerprint":
+        """The fingerprint of a run for these hours."""
         said = [
             PROGRAM,
             [str(own) for own in hours.ranges],
@@ -95,41 +94,41 @@ class Grounds:
         # components of the look-back look back themselves; a check looks at the hour after those that it judges
         return cls(digest_of(said), span.extended_back(2 * settings.reach_hours).extended_forward(1))
 
-    def account(self, session: Session, assets: Collection[str]) -> Account:
-        """The account of tables as it is now; whoever makes rows asks before the tables are read.
+    def input_states(self, session: Session, assets: Collection[str]) -> InputStates:
+        """The states of tables as they are now; to be taken before rows are made from them.
 
         Args:
             session: a session.
             assets: the tables.
         """
         first = LogCoverage(session).first_event_hour()
-        digests = AccountDigests(session).of_assets(assets, self.reach)
-        return Account(str(first and max(first, self.reach.start)), digests)
+        digests = Fingerprints(session).of_assets(assets, self.reach)
+        return InputStates(str(first and max(first, self.reach.start)), digests)
 
-    def of_rows(self, account: Account, sources: Collection[str]) -> str:
-        """A digest of these grounds, and of the account of the tables that rows are made from.
+    def with_inputs(self, states: InputStates, sources: Collection[str]) -> str:
+        """The fingerprint of rows that this run makes from some tables.
 
         Args:
-            account: the account of these tables, and perhaps of more.
+            states: the states of these tables, and perhaps of more.
             sources: the tables.
         """
-        return digest_of([self.digest, account.covered_until, [account.digests.get(name) for name in sorted(sources)]])
+        return digest_of([self.digest, states.covered_until, [states.digests.get(name) for name in sorted(sources)]])
 
 
-def of_checks(judged: str, records_in: str, rows: Mapping[str, str], outcomes: str | None) -> str:
-    """A digest of all that the checks of an asset rest on, with their outcome.
+def checks_fingerprint(judged: str, records_in: str, rows: Mapping[str, str], outcomes: str | None) -> str:
+    """The fingerprint of an asset's checks: what they look at, and their outcome.
 
     Args:
-        judged: `Grounds.of_rows` with the asset among the sources, from before its rows were read.
+        judged: `RunFingerprint.with_inputs` with the asset among the sources, from before its rows were read.
         records_in: where Dagster keeps its records of the run; empty where nobody will see them again.
-        rows: fingerprints of the rows that were judged, by hour, of a table whose account has none.
-        outcomes: `AccountDigests.of_checks` of the asset.
+        rows: digests of the rows that were judged, by hour, of a table whose states have none.
+        outcomes: `Fingerprints.of_checks` of the asset.
     """
     return digest_of([judged, records_in, sorted(rows.items()), outcomes])
 
 
 def judged_rows(session: Session, asset: str, hours: HourRange | HourGroups) -> dict[str, str]:
-    """Fingerprints of a record table's rows by hour; nothing of a computed table, whose account has them."""
+    """Digests of a record table's rows by hour; nothing of a computed table, whose states have them."""
     if asset not in RECORDS:
         return {}
     digests = {hour: digest for own in hours.ranges for hour, digest in session.digests(asset, own).items()}

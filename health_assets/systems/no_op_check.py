@@ -1,12 +1,12 @@
-"""Up to date: whether a run would change anything, found out from the warehouse and the logs without changing anything.
+"""The no-op check: whether a run would change anything, found out from the warehouse and the logs.
 
-What belongs here: all that would make a run differ from the one that made the hours; whatever is not certain is a
-reason for a run. What does not: the logs and their records (`pipeline.unchanged_logs`), the marks that hours have
-(`pipeline.grounds`), hours besides those of a run (`staleness`), and telling people (`cli`).
+What belongs here: everything that could make a run differ from the one that made the hours; what is uncertain is a
+reason for a run. What does not: the logs and their records (`pipeline.record_no_op_check`), the fingerprints of hours
+(`pipeline.fingerprints`), hours besides those of a run (`stale_partitions`), and printing (`cli`).
 
-How it stays exact. The rows of a table are a function of the tables before it, and the first of them of the logs. So
-nothing changes where each table alone is what its step would make of the tables of now. What was in between does not
-count: a run that was killed, another writer, another setting each leave a table without the mark that it should have.
+The rows of a table are a function of the tables before it, and the first of them of the logs. So nothing changes where
+each table alone is what its step would make of the tables of now. What was in between does not count: a run that was
+killed, another writer, another setting each leave a table without the fingerprint that it should have.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,17 +15,23 @@ from datetime import datetime
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
-from health_assets.pipeline.derived import Derived, hours_to_build, older_hours, versions_to_note
-from health_assets.pipeline.grounds import RECORDS, Grounds, judged_rows, of_checks, upstream
-from health_assets.pipeline.unchanged_logs import changes_of_records, rests_on
+from health_assets.pipeline.build_selection import hours_to_build, of_another_version, statuses_of, versions_to_note
+from health_assets.pipeline.derived import Derived
+from health_assets.pipeline.fingerprints import RECORDS, RunFingerprint, checks_fingerprint, judged_rows, upstream
+from health_assets.pipeline.record_no_op_check import changes_of_records, rests_on
 from health_assets.schema.catalog import schema_of
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
-from health_assets.warehouse.account_digests import EVERY_LINE_IS_STILL_THERE, AccountDigests, Marks, NotedFailure
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
+from health_assets.warehouse.fingerprints import (
+    EVERY_LINE_IS_STILL_THERE,
+    Fingerprints,
+    NotedFailure,
+    NotedFingerprints,
+)
 from health_assets.warehouse.session import Session
 
 
-def why_run(
+def reason_to_run(
     session: Session,
     settings: Settings,
     targets: Targets,
@@ -54,8 +60,8 @@ def why_run(
         return "some of these hours are not over"
     groups = HourGroups(hours.ranges)
     made = _made_by(systems)
-    grounds = Grounds.of(settings, targets, groups)
-    return next(_reasons(session, settings, groups, made, grounds, records_in, now), None)
+    run = RunFingerprint.of(settings, targets, groups)
+    return next(_reasons(session, settings, groups, made, run, records_in, now), None)
 
 
 def noted_warnings(
@@ -73,7 +79,7 @@ def noted_warnings(
         The checks that hours fail, and the lines that are lost.
     """
     lost = FileLedger(session).lost(rests_on(hours, settings))
-    failed = AccountDigests(session).failed_checks(_judged_assets(_made_by(systems)), hours)
+    failed = Fingerprints(session).failed_checks(_judged_assets(_made_by(systems)), hours)
     return [
         # by the hour it counts all that the hour looks back on
         check._replace(unexpected=sum(log.lines for log in lost))
@@ -85,9 +91,9 @@ def noted_warnings(
 
 def made_at(session: Session, hours: HourRange | HourGroups) -> datetime:
     """The time at which a row of hours that are up to date was last made or changed."""
-    marks = AccountDigests(session).marks(list(DERIVED), HourRange(hours.start, hours.end))
-    times = [mark for own in marks.values() for mark in own.values()]
-    return max(max(mark.materialized_at, mark.changed_at or mark.materialized_at) for mark in times)
+    noted = Fingerprints(session).noted(list(DERIVED), HourRange(hours.start, hours.end))
+    every = [one for own in noted.values() for one in own.values()]
+    return max(max(one.materialized_at, one.changed_at or one.materialized_at) for one in every)
 
 
 def _made_by(systems: Collection[str]) -> list[Derived]:
@@ -104,45 +110,45 @@ def _reasons(
     settings: Settings,
     hours: HourGroups,
     made: Collection[Derived],
-    grounds: Grounds,
+    run: RunFingerprint,
     records_in: str,
     now: datetime,
 ) -> Iterator[str]:
     names = _judged_assets(made)
     if changed := [name for name in names if _has_other_columns(session, name)]:
         yield f"columns of {changed[0]} have other types than declared"
-    yield from _marks_that_lack(session, names, hours, grounds, records_in)
+    yield from _other_fingerprints(session, names, hours, run, records_in)
     yield from changes_of_records(session, settings, hours, now)
     for asset in made:
         yield from _to_be_built(session, asset, hours, settings)
     for name in sorted(set().union(*({asset.name, *upstream(asset.name, DERIVED)} for asset in made)) - set(RECORDS)):
-        if _has_other_rows(session, DERIVED[name], hours, grounds.reach):
+        if _has_other_rows(session, DERIVED[name], hours, run.reach):
             yield f"{name} has other rows than were written"
 
 
-def _marks_that_lack(
-    session: Session, names: Collection[str], hours: HourGroups, grounds: Grounds, records_in: str
+def _other_fingerprints(
+    session: Session, names: Collection[str], hours: HourGroups, run: RunFingerprint, records_in: str
 ) -> Iterator[str]:
-    """Reasons that lie in the marks of the hours: rows or verdicts that rest on something else than there is now."""
-    noted = AccountDigests(session)
-    marks = noted.marks(names, hours.span)
-    if failed := [check for check in noted.failed_checks(names, hours) if check.is_error]:
+    """Reasons that lie in the fingerprints of the hours: other inputs than now, or checks of other rows."""
+    fingerprints = Fingerprints(session)
+    noted = fingerprints.noted(names, hours.span)
+    if failed := [check for check in fingerprints.failed_checks(names, hours) if check.is_error]:
         yield f"{failed[0].asset}.{failed[0].expectation} fails"
-    outcomes = noted.of_checks(names, hours)
-    account = grounds.account(session, {*names, *set().union(*(upstream(name, DERIVED) for name in names))})
+    outcomes = fingerprints.of_checks(names, hours)
+    states = run.input_states(session, {*names, *set().union(*(upstream(name, DERIVED) for name in names))})
     for name in names:
-        own = marks.get(name, {})
+        own = noted.get(name, {})
         if lacking := [hour for hour in hours if hour not in own]:
             yield f"{name} lacks {min(lacking):%Y-%m-%dT%H}"
         sources = upstream(name, DERIVED)
-        made_with = grounds.of_rows(account, sources)
-        if any(own[hour].made_with != made_with for hour in hours):
-            yield f"{name} may rest on something else than there is now"
+        inputs_fingerprint = run.with_inputs(states, sources)
+        if any(own[hour].inputs_fingerprint != inputs_fingerprint for hour in hours):
+            yield f"{name} may have other inputs now"
         if name in DERIVED and any(_is_early(own[hour], hour) for hour in hours):
             yield f"{name} was made before its hour was over"
-        judged = grounds.of_rows(account, {*sources, name})
-        checked_with = of_checks(judged, records_in, judged_rows(session, name, hours), outcomes.get(name))
-        if any(own[hour].checked_with != checked_with for hour in hours):
+        judged, rows = run.with_inputs(states, {*sources, name}), judged_rows(session, name, hours)
+        judged_now = checks_fingerprint(judged, records_in, rows, outcomes.get(name))
+        if any(own[hour].checks_fingerprint != judged_now for hour in hours):
             yield f"checks of {name} may say something else by now"
 
 
@@ -152,9 +158,9 @@ def _has_other_columns(session: Session, table: str) -> bool:
     return any(there.get(column) != kind for column, kind in schema_of(table).items())
 
 
-def _is_early(mark: Marks, hour: datetime) -> bool:
+def _is_early(noted: NotedFingerprints, hour: datetime) -> bool:
     """Whether rows were made before their hour was over, by which it is not known as done."""
-    return mark.materialized_at < hour + HOUR
+    return noted.materialized_at < hour + HOUR
 
 
 def _to_be_built(session: Session, asset: Derived, hours: HourGroups, settings: Settings) -> Iterator[str]:
@@ -165,7 +171,7 @@ def _to_be_built(session: Session, asset: Derived, hours: HourGroups, settings: 
             yield f"{asset.name} lacks hours of the look-back, or has older ones"
     if asset.is_external:
         yield f"{asset.name} is no function of logs"
-    is_older = older_hours(session, asset, hours.span).keys() & set(hours)
+    is_older = of_another_version(asset, statuses_of(session, asset, hours.span, settings)).keys() & set(hours)
     if is_older or versions_to_note(session, asset, DERIVED, hours, settings):
         yield f"{asset.name} is of an older formula"
 
@@ -173,7 +179,7 @@ def _to_be_built(session: Session, asset: Derived, hours: HourGroups, settings: 
 def _has_other_rows(session: Session, asset: Derived, hours: HourGroups, reach: HourRange) -> bool:
     """Whether the table has other rows than its step has written, in these hours or in those that they look at."""
     looked_at = EVER if asset.looks_at_itself else reach
-    noted = AccountDigests(session).noted_rows(asset.name, looked_at)
+    noted = Fingerprints(session).noted_rows(asset.name, looked_at)
     there = {hour: str(digest) for hour, digest in session.digests(asset.name, looked_at).items()}
     if there.keys() - noted.keys():
         return True

@@ -1,7 +1,7 @@
-"""Digests of the account of hours and of the history of checks, and the marks that rest on them.
+"""Fingerprints of partitions: digests of their states and of the outcomes of their checks.
 
-What belongs here: reading both accounts as digests, and writing the marks `made_with` and `checked_with` of hours. What
-does not: what else a mark rests on (`pipeline.grounds`), and the account itself (`materialized`).
+What belongs here: reading both as digests, and writing `inputs_fingerprint` and `checks_fingerprint`. What does not:
+what else a fingerprint holds (`pipeline.fingerprints`), and the states themselves (`partition_states`).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -19,17 +19,17 @@ OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, FEW_READ_LINES_ARE
 """Checks of `raw_logs` that look at the ledger or at the run alone, each for itself."""
 
 
-class Marks(NamedTuple):
-    """The marks of an hour of an asset, and when its rows were made and last changed."""
+class NotedFingerprints(NamedTuple):
+    """The fingerprints of an hour of an asset, and when its rows were made and last changed."""
 
-    made_with: str | None
-    checked_with: str | None
+    inputs_fingerprint: str | None
+    checks_fingerprint: str | None
     materialized_at: datetime
     changed_at: datetime | None
 
 
 class NotedRows(NamedTuple):
-    """The number of rows that an hour of an asset was written with, and their fingerprint where one was taken."""
+    """The number of rows that an hour of an asset was written with, and their digest where one was taken."""
 
     rows: int
     digest: str | None
@@ -58,8 +58,8 @@ class NotedFailure(NamedTuple):
         return self.severity == "error"
 
 
-class AccountDigests:
-    """The digests and marks of a warehouse, within a session."""
+class Fingerprints:
+    """The fingerprints of a warehouse, within a session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -76,7 +76,7 @@ class AccountDigests:
                     CAST(hour AS VARCHAR) || ' ' || coalesce(CAST(changed_at AS VARCHAR), 'never') || ' '
                     || CAST(rows AS VARCHAR) || ' ' || coalesce(formula_version, '')
                     || CASE WHEN dropped_digest IS NULL THEN '' ELSE ' dropped' END AS line
-                FROM materialized_hours
+                FROM partition_states
                 WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end
             ) AS noted GROUP BY asset
             """,
@@ -134,38 +134,39 @@ class AccountDigests:
             )
         }
 
-    def marks(self, assets: Collection[str], hours: HourRange) -> dict[str, dict[datetime, Marks]]:
-        """By asset and hour, the marks of these hours; those that retention dropped have none."""
+    def noted(self, assets: Collection[str], hours: HourRange) -> dict[str, dict[datetime, NotedFingerprints]]:
+        """By asset and hour, the fingerprints of these hours; those that retention dropped have none."""
         rows = self._session.query(
-            "SELECT asset, hour, made_with, checked_with, materialized_at, changed_at FROM materialized_hours "
-            "WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end AND dropped_digest IS NULL",
+            "SELECT asset, hour, inputs_fingerprint, checks_fingerprint, materialized_at, changed_at "
+            "FROM partition_states WHERE asset IN (SELECT unnest($assets)) AND hour >= $start AND hour < $end "
+            "AND dropped_digest IS NULL",
             {"assets": sorted(assets), "start": hours.start, "end": hours.end},
         )
-        marks: dict[str, dict[datetime, Marks]] = {}
+        noted: dict[str, dict[datetime, NotedFingerprints]] = {}
         for asset, hour, *own in rows:
-            marks.setdefault(asset, {})[hour] = Marks(*own)
-        return marks
+            noted.setdefault(asset, {})[hour] = NotedFingerprints(*own)
+        return noted
 
     def noted_rows(self, asset: str, hours: HourRange) -> dict[datetime, NotedRows]:
         """By hour, the rows that the asset was written with; of hours that retention dropped, none."""
         rows = self._session.query(
-            "SELECT hour, rows, CASE WHEN dropped_digest IS NULL THEN rows_digest ELSE '' END FROM materialized_hours "
+            "SELECT hour, rows, CASE WHEN dropped_digest IS NULL THEN rows_digest ELSE '' END FROM partition_states "
             "WHERE asset = ? AND hour >= ? AND hour < ?",
             [asset, hours.start, hours.end],
         )
         return {hour: NotedRows(count, digest) for hour, count, digest in rows}
 
-    def note_made(self, assets: Iterable[str], hours: Iterable[datetime], made_with: str) -> None:
-        """Mark hours of assets, whose rows are what a run with these grounds leaves, whether or not it wrote them."""
+    def note_inputs(self, assets: Iterable[str], hours: Iterable[datetime], inputs_fingerprint: str) -> None:
+        """Note the fingerprint of hours whose rows a run with these inputs leaves, whether or not it wrote them."""
         self._session.query(
-            "UPDATE materialized_hours SET made_with = ? "
+            "UPDATE partition_states SET inputs_fingerprint = ? "
             "WHERE asset IN (SELECT unnest(?)) AND hour IN (SELECT unnest(?)) AND dropped_digest IS NULL",
-            [made_with, [*assets], sorted(hours)],
+            [inputs_fingerprint, [*assets], sorted(hours)],
         )
 
-    def note_checked(self, asset: str, hours: Iterable[datetime], checked_with: str) -> None:
-        """Mark hours of an asset, whose rows all of its checks have judged in this transaction."""
+    def note_checks(self, asset: str, hours: Iterable[datetime], checks_fingerprint: str) -> None:
+        """Note the fingerprint of hours whose rows all checks of the asset have judged in this transaction."""
         self._session.query(
-            "UPDATE materialized_hours SET checked_with = ? WHERE asset = ? AND hour IN (SELECT unnest(?))",
-            [checked_with, asset, sorted(hours)],
+            "UPDATE partition_states SET checks_fingerprint = ? WHERE asset = ? AND hour IN (SELECT unnest(?))",
+            [checks_fingerprint, asset, sorted(hours)],
         )

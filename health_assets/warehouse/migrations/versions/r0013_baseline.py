@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0012"
+revision = "0013"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -445,20 +445,6 @@ def upgrade() -> None:
     )
     op.create_index("judgements_by_hour", "judgements", ["hour"], unique=False)
     op.create_table(
-        "materialized_hours",
-        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("asset", sa.String(collation="C"), nullable=True),
-        sa.Column("rows", sa.BigInteger(), nullable=True),
-        sa.Column("materialized_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("changed_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("dropped_digest", sa.String(collation="C"), nullable=True),
-        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
-        sa.Column("rows_digest", sa.String(collation="C"), nullable=True),
-        sa.Column("made_with", sa.String(collation="C"), nullable=True),
-        sa.Column("checked_with", sa.String(collation="C"), nullable=True),
-    )
-    op.create_index("materialized_hours_by_hour", "materialized_hours", ["hour"], unique=False)
-    op.create_table(
         "model_calls",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("source_file", sa.String(collation="C"), nullable=True),
@@ -521,6 +507,20 @@ def upgrade() -> None:
         sa.Column("failed_at_end", sa.BigInteger(), nullable=True),
     )
     op.create_index("now_components_by_hour", "now_components", ["hour"], unique=False)
+    op.create_table(
+        "partition_states",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("asset", sa.String(collation="C"), nullable=True),
+        sa.Column("rows", sa.BigInteger(), nullable=True),
+        sa.Column("materialized_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("changed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("dropped_digest", sa.String(collation="C"), nullable=True),
+        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+        sa.Column("rows_digest", sa.String(collation="C"), nullable=True),
+        sa.Column("inputs_fingerprint", sa.String(collation="C"), nullable=True),
+        sa.Column("checks_fingerprint", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("partition_states_by_hour", "partition_states", ["hour"], unique=False)
     op.create_table(
         "raw_file_notes",
         sa.Column("source_file", sa.String(collation="C"), nullable=True),

@@ -17,18 +17,18 @@ from health_assets.core.program import PROGRAM, digest_of_program
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.defs.pruning_job import COMPONENTS
-from health_assets.pipeline import grounds
+from health_assets.pipeline import fingerprints
 from health_assets.pipeline.derived import Inputs
-from health_assets.pipeline.grounds import WITHOUT_EFFECT, upstream
+from health_assets.pipeline.fingerprints import WITHOUT_EFFECT, upstream
 from health_assets.pipeline.retention import prune
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import evaluate
 from health_assets.schema.catalog import ALL_TABLES, SUPERSEDED
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
+from health_assets.systems.no_op_check import made_at, reason_to_run
 from health_assets.systems.suites import SUITES
-from health_assets.systems.up_to_date import made_at, why_run
-from health_assets.warehouse.account_digests import FEW_READ_LINES_ARE_REJECTED
 from health_assets.warehouse.engines.duckdb.store import DuckDBSession
+from health_assets.warehouse.fingerprints import FEW_READ_LINES_ARE_REJECTED
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line, trigger
 from health_assets_tests.support.projects import (
@@ -145,7 +145,7 @@ def why(project: Project, settings: Settings | None = None, **others: object) ->
     settings = settings or project.settings
     asked = {"hours": HOURS, "systems": NAMED[1::2], "records_in": NOBODYS, "now": datetime.now(UTC)} | others
     with project.warehouse.read() as session:
-        return why_run(session, settings, load_targets(settings.targets), **asked)
+        return reason_to_run(session, settings, load_targets(settings.targets), **asked)
 
 
 def state(project: Project) -> dict[str, list[Row]]:
@@ -153,7 +153,7 @@ def state(project: Project) -> dict[str, list[Row]]:
     tables = project.tables(names=list(ALL_TABLES))
     results = tables["expectation_results"]
     tables["expectation_results"] = [row for row in results if row["expectation"] != FEW_READ_LINES_ARE_REJECTED]
-    for row in tables["materialized_hours"]:
+    for row in tables["partition_states"]:
         del row["materialized_at"]
     for row in tables["raw_files"]:
         del row["changed_ns"]
@@ -241,7 +241,7 @@ def test_it_says_since_when_nothing_has_changed(done_here: Project) -> None:
     with done_here.warehouse.read() as session:
         since = made_at(session, HOURS)
     [(last,)] = done_here.query(
-        "SELECT max(materialized_at) FROM materialized_hours WHERE hour >= ? AND hour < ?", [HOURS.start, HOURS.end]
+        "SELECT max(materialized_at) FROM partition_states WHERE hour >= ? AND hour < ?", [HOURS.start, HOURS.end]
     )
     assert since == last
     assert f"up to date: nothing has changed since {since:%Y-%m-%d %H:%M} UTC; " in materialize(done_here)
@@ -367,20 +367,20 @@ def test_another_raw_root_makes_a_run_even_with_the_same_logs(done_here: Project
 
 # -- targets, settings, program ----------------------------------------------------------------------------------------
 
-RESTS_ON_ELSE = "may rest on something else"
+OTHER_INPUTS = "may have other inputs"
 
 
 def test_other_targets_make_a_run_and_the_ones_of_before_another_one(done_by_day: Project) -> None:
     first = state(done_by_day)
     done_by_day.write_targets(OTHER_TARGETS)
-    assert RESTS_ON_ELSE in str(why(done_by_day))
+    assert OTHER_INPUTS in str(why(done_by_day))
     assert RAN in materialize(done_by_day)
     assert why(done_by_day) is None
     second = state(done_by_day)
     assert RAN in materialize(done_by_day, "--anew")
     assert_same_tables(state(done_by_day), second)
     done_by_day.write_targets(TARGETS)
-    assert RESTS_ON_ELSE in str(why(done_by_day))
+    assert OTHER_INPUTS in str(why(done_by_day))
     assert RAN in materialize(done_by_day)
     assert_same_tables(done_by_day.tables(), {name: first[name] for name in done_by_day.tables()})
 
@@ -395,7 +395,7 @@ OTHER_SETTINGS = {
 @pytest.mark.parametrize("name", OTHER_SETTINGS)
 def test_another_setting_makes_a_run(done_here: Project, name: str) -> None:
     settings = done_here.settings.model_copy(update={name: OTHER_SETTINGS[name]})
-    assert RESTS_ON_ELSE in str(why(done_here, settings))
+    assert OTHER_INPUTS in str(why(done_here, settings))
 
 
 def test_settings_that_no_row_follows_from_are_all_there_and_make_no_run(done_here: Project) -> None:
@@ -404,14 +404,14 @@ def test_settings_that_no_row_follows_from_are_all_there_and_make_no_run(done_he
 
 
 def test_another_state_of_the_program_makes_a_run(done_here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grounds, "PROGRAM", "another")
-    assert RESTS_ON_ELSE in str(why(done_here))
+    monkeypatch.setattr(fingerprints, "PROGRAM", "another")
+    assert OTHER_INPUTS in str(why(done_here))
 
 
 def test_any_module_that_changes_makes_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert digest_of_program() == PROGRAM
     folder = tmp_path / "program"
-    shutil.copytree(Path(grounds.__file__).parents[1], folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(fingerprints.__file__).parents[1], folder, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr("health_assets.__file__", str(folder / "__init__.py"))
     assert digest_of_program() == PROGRAM
     with (folder / "systems" / "suites.py").open("a") as file:
@@ -430,7 +430,7 @@ def test_other_hours_other_systems_and_another_home_of_dagster_make_a_run(done_h
 
 def test_hours_that_are_not_over_or_were_made_before_they_were_make_a_run(done_here: Project) -> None:
     assert "not over" in str(why(done_here, now=HOURS.end - timedelta(seconds=1)))
-    done_here.change("UPDATE materialized_hours SET materialized_at = hour WHERE asset = 'system_health'")
+    done_here.change("UPDATE partition_states SET materialized_at = hour WHERE asset = 'system_health'")
     assert "before its hour was over" in str(why(done_here))
 
 
@@ -442,10 +442,10 @@ LONG_BEFORE = f"hour = TIMESTAMPTZ '{HOURS.start - 5 * HOUR:%Y-%m-%d %H}:00:00+0
 BY_HAND = [
     *(f"DELETE FROM {table} WHERE {AT}" for table in (
         "executions", "model_calls", "trigger_events", "spans", "raw_logs", "health_components", "agent_health",
-        "system_health", "state_components", "agent_health_state", "expectation_results", "materialized_hours",
+        "system_health", "state_components", "agent_health_state", "expectation_results", "partition_states",
     )),
     *(f"DELETE FROM {table} WHERE {LOOKED_BACK_ON}" for table in (
-        "executions", "model_calls", "raw_logs", "health_components", "state_components", "materialized_hours",
+        "executions", "model_calls", "raw_logs", "health_components", "state_components", "partition_states",
     )),
     "DELETE FROM executions WHERE execution_id = 'e121'",
     f"DELETE FROM expectation_results WHERE asset = 'agent_health' AND {AT}",
@@ -464,12 +464,12 @@ BY_HAND = [
     f"UPDATE raw_logs SET is_loaded = false WHERE record_type = 'execution' AND {LOOKED_BACK_ON}",
     f"INSERT INTO superseded_executions SELECT * FROM executions WHERE {LOOKED_BACK_ON} LIMIT 1",
     f"UPDATE raw_logs SET lost = 1, lines = lines + 1 WHERE record_type = 'execution' AND {LOOKED_BACK_ON}",
-    f"UPDATE materialized_hours SET changed_at = now() WHERE asset = 'executions' AND {LOOKED_BACK_ON}",
-    f"UPDATE materialized_hours SET formula_version = '0.9' WHERE asset = 'agent_health' AND {AT}",
-    f"UPDATE materialized_hours SET formula_version = '0.9' WHERE asset = 'health_components' AND {LOOKED_BACK_ON}",
-    f"UPDATE materialized_hours SET made_with = NULL WHERE asset = 'executions' AND {AT}",
-    f"UPDATE materialized_hours SET checked_with = NULL WHERE asset = 'agent_health' AND {AT}",
-    f"UPDATE materialized_hours SET rows_digest = NULL WHERE asset = 'agent_health' AND {AT}",
+    f"UPDATE partition_states SET changed_at = now() WHERE asset = 'executions' AND {LOOKED_BACK_ON}",
+    f"UPDATE partition_states SET formula_version = '0.9' WHERE asset = 'agent_health' AND {AT}",
+    f"UPDATE partition_states SET formula_version = '0.9' WHERE asset = 'health_components' AND {LOOKED_BACK_ON}",
+    f"UPDATE partition_states SET inputs_fingerprint = NULL WHERE asset = 'executions' AND {AT}",
+    f"UPDATE partition_states SET checks_fingerprint = NULL WHERE asset = 'agent_health' AND {AT}",
+    f"UPDATE partition_states SET rows_digest = NULL WHERE asset = 'agent_health' AND {AT}",
     f"INSERT INTO executions SELECT * REPLACE ('e0' AS execution_id) FROM executions WHERE {LOOKED_BACK_ON} LIMIT 1",
     f"INSERT INTO executions SELECT * REPLACE ('no.jsonl' AS source_file) FROM executions WHERE {LONG_BEFORE} LIMIT 1",
     "ALTER TABLE agent_health ALTER n TYPE DOUBLE",
@@ -499,7 +499,7 @@ def test_a_score_that_somebody_changed_is_made_anew(done_here: Project) -> None:
 def test_a_run_of_an_hour_that_is_looked_back_on_makes_a_run(done_by_day: Project) -> None:
     done_by_day.write_log("late.jsonl", [line(execution("late", "slow", BEFORE, 500))])
     done_by_day.materialize(HourRange.of(BEFORE))
-    assert RESTS_ON_ELSE in str(why(done_by_day))
+    assert OTHER_INPUTS in str(why(done_by_day))
     assert RAN in materialize(done_by_day)
     assert why(done_by_day) is None
     made = ["executions", "agent_health", "system_health"]
@@ -516,7 +516,7 @@ def test_an_asset_that_was_made_alone_with_other_targets_makes_a_run(done_here: 
     done_here.write_targets(OTHER_TARGETS)
     done_here.materialize(HOURS, only=["agent_health"])
     done_here.write_targets(TARGETS)
-    assert RESTS_ON_ELSE in str(why(done_here))
+    assert OTHER_INPUTS in str(why(done_here))
 
 
 def test_tables_that_no_check_has_judged_since_make_a_run(done_here: Project) -> None:
@@ -527,7 +527,7 @@ def test_tables_that_no_check_has_judged_since_make_a_run(done_here: Project) ->
 def test_an_ingestion_that_leaves_new_targets_alone_makes_a_run(done_here: Project) -> None:
     done_here.write_targets(OTHER_TARGETS)
     done_here.materialize(HOURS, only=["ingest"], only_stale=True)
-    assert RESTS_ON_ELSE in str(why(done_here))
+    assert OTHER_INPUTS in str(why(done_here))
 
 
 def test_rows_that_retention_dropped_make_a_run(done_here: Project) -> None:
@@ -536,7 +536,9 @@ def test_rows_that_retention_dropped_make_a_run(done_here: Project) -> None:
 
 
 def test_an_older_warehouse_says_nothing_of_its_rows_so_a_run_is_made(done_here: Project) -> None:
-    done_here.change("UPDATE materialized_hours SET made_with = NULL, checked_with = NULL, rows_digest = NULL")
+    done_here.change(
+        "UPDATE partition_states SET inputs_fingerprint = NULL, checks_fingerprint = NULL, rows_digest = NULL"
+    )
     assert RAN in materialize(done_here)
     assert DID_NOT in materialize(done_here)
 
@@ -610,7 +612,7 @@ def test_another_writer_between_two_transactions_of_a_run_makes_a_run(
         patched.setattr(module, name, with_another_writer)
         assert RAN in materialize(done_here, "--anew")
     assert happened
-    assert RESTS_ON_ELSE in str(why(done_here)) or "checks of" in str(why(done_here))
+    assert OTHER_INPUTS in str(why(done_here)) or "checks of" in str(why(done_here))
     assert RAN in materialize(done_here)
     assert DID_NOT in materialize(done_here)
 
@@ -639,9 +641,9 @@ def test_of_two_commands_at_the_same_time_none_blesses_what_the_other_made(tmp_p
             assert RAN in materialize(one)
 
 
-# -- what digests rest on ----------------------------------------------------------------------------------------------
+# -- what fingerprints cover ---------------------------------------------------------------------------------------------
 
-OF_THE_LEDGER = {"raw_logs", "raw_files", "raw_file_notes", "materialized_hours", *SUPERSEDED.values()}
+OF_THE_LEDGER = {"raw_logs", "raw_files", "raw_file_notes", "partition_states", *SUPERSEDED.values()}
 _NAMES = re.compile(rf"\b(?:FROM|JOIN)\s+\"?({'|'.join(sorted(ALL_TABLES, key=len, reverse=True))})\b", re.IGNORECASE)
 
 
@@ -666,7 +668,7 @@ def read_tables(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 @pytest.mark.parametrize("name", DERIVED)
-def test_rows_are_made_from_the_tables_whose_account_they_are_marked_with(
+def test_rows_are_made_from_the_tables_that_their_fingerprint_covers(
     done_here: Project, read_tables: set[str], name: str
 ) -> None:
     derived, settings = DERIVED[name], done_here.settings
@@ -677,8 +679,8 @@ def test_rows_are_made_from_the_tables_whose_account_they_are_marked_with(
     assert read_tables & {*SUITES} and read_tables <= upstream(name, DERIVED) | itself | OF_THE_LEDGER
 
 
-@pytest.mark.parametrize("name", [name for name in SUITES if name in {*DERIVED, *grounds.RECORDS}])
-def test_checks_look_at_the_tables_whose_account_they_are_marked_with(read_tables: set[str], name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in SUITES if name in {*DERIVED, *fingerprints.RECORDS}])
+def test_checks_look_at_the_tables_that_their_fingerprint_covers(read_tables: set[str], name: str) -> None:
     project = all_materialized()
     settings = project.settings
     read_tables.clear()
@@ -690,9 +692,9 @@ def test_checks_look_at_the_tables_whose_account_they_are_marked_with(read_table
     assert name in read_tables and read_tables <= upstream(name, DERIVED) | {name} | OF_THE_LEDGER
 
 
-def test_every_table_that_a_run_makes_is_marked_by_its_rows_and_by_all_of_its_checks(done_here: Project) -> None:
-    made = {*grounds.RECORDS, *(asset.name for system in NAMED[1::2] for asset in SYSTEMS[system])}
+def test_every_table_that_a_run_makes_has_a_fingerprint_of_its_inputs_and_of_its_checks(done_here: Project) -> None:
+    made = {*fingerprints.RECORDS, *(asset.name for system in NAMED[1::2] for asset in SYSTEMS[system])}
     marked = done_here.query(
-        "SELECT DISTINCT asset FROM materialized_hours WHERE made_with IS NOT NULL AND checked_with IS NOT NULL"
+        "SELECT DISTINCT asset FROM partition_states WHERE inputs_fingerprint IS NOT NULL AND checks_fingerprint IS NOT NULL"
     )
     assert {asset for (asset,) in marked} == made

@@ -1,10 +1,10 @@
-"""Unchanged logs: whether an ingestion would leave every record table as it is, found out without changing anything.
+"""The no-op check of the records: whether an ingestion would leave every record table as it is.
 
-What belongs here: everything that `ingestion` looks at before it reads or changes anything, in the order in which it
-does. What does not: the tables that are made from records (`systems.up_to_date`) and the ingestion itself.
+What belongs here: everything that `ingestion` looks at before it reads or changes anything. What does not: the tables
+that are made from records (`systems.no_op_check`) and the ingestion itself.
 
-Targets that apply to stored rows, and amounts that follow from other records, are not looked at here: the mark of an
-hour's records rests on them (`grounds`).
+Targets that apply to stored rows, and amounts that follow from other records, are not looked at here: the fingerprint
+of an hour's inputs covers them (`fingerprints`).
 """
 
 from collections.abc import Iterator
@@ -16,17 +16,17 @@ from health_assets.logs.stores import names_of
 from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.pipeline.log_files import LogFiles, known_files
 from health_assets.schema.records import RECORD_TABLES
-from health_assets.warehouse.account_digests import (
+from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.fingerprints import (
     EVERY_LINE_IS_STILL_THERE,
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
-    AccountDigests,
+    Fingerprints,
 )
-from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.loaded_state import LoadedState
 from health_assets.warehouse.log_coverage import LogCoverage
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 
@@ -65,7 +65,7 @@ def _lacks(session: Session, scope: IngestScope, hours: HourGroups, settings: Se
         yield "hours come back that retention dropped"
     reach = hours.extended_back(settings.reach_hours - 1)
     first_event_hour = LogCoverage(session).first_event_hour()
-    if MaterializedHours(session).missing(RECORD_TABLES, reach, scope.hours, first_event_hour):
+    if PartitionStates(session).missing(RECORD_TABLES, reach, scope.hours, first_event_hour):
         yield "records of an hour were never loaded"
     seen_by_traces = scope.span.extended_back(scope.trace_hours).extended_forward(scope.trace_hours)
     for table in RECORD_TABLES:
@@ -77,7 +77,7 @@ def _lacks(session: Session, scope: IngestScope, hours: HourGroups, settings: Se
 def _tells(session: Session, settings: Settings, hours: HourGroups) -> Iterator[str]:
     """Reasons that lie in what checks of the ledger and of the reading say: other numbers than they noted."""
     rested_on = rests_on(hours, settings)
-    noted = AccountDigests(session)
+    noted = Fingerprints(session)
     logs = len(Ledger(session).known_files())
     if noted.counts_of_check(EVERY_LOG_WAS_READ, hours) != dict.fromkeys(hours, (logs, 0)):
         yield f"{EVERY_LOG_WAS_READ} has noted something else"

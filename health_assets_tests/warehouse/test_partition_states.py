@@ -1,4 +1,4 @@
-"""The account of every asset's hours, on both engines."""
+"""The state of every asset's hours, on both engines."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ import pytest
 
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
 from health_assets.schema.catalog import columns_of, schema_of
-from health_assets.warehouse.materialized import MaterializedHours
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.constraints import drop_constraints
@@ -41,17 +41,17 @@ def rows(*health: tuple[int, float | None]) -> ibis.Table:
 
 
 def replace(session: Session, hours: HourRange | HourGroups, *health: tuple[int, float | None]) -> None:
-    MaterializedHours(session).replace_rows("system_health", hours, rows(*health), formula_version="1.0")
+    PartitionStates(session).replace_rows("system_health", hours, rows(*health), formula_version="1.0")
 
 
 def changed(session: Session, hour: int) -> datetime | None:
-    sql = "SELECT changed_at FROM materialized_hours WHERE asset = 'system_health' AND hour = ?"
+    sql = "SELECT changed_at FROM partition_states WHERE asset = 'system_health' AND hour = ?"
     [(moment,)] = session.query(sql, [at(hour)])
     return moment
 
 
 def test_an_asset_that_nobody_made_has_no_hours(session: Session) -> None:
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     assert materialized.of("system_health") == set()
     assert materialized.first("system_health") is materialized.newest("system_health") is None
     assert materialized.last_made_at("system_health") is materialized.dropped_until() is None
@@ -62,18 +62,18 @@ def test_an_asset_that_nobody_made_has_no_hours(session: Session) -> None:
 
 def test_hours_are_there_with_and_without_rows(session: Session) -> None:
     replace(session, span(0, 3), (1, 50.0))
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     materialized.note("agent_health", HourRange.of(at(4)), [])
     assert materialized.of("system_health") == {at(0), at(1), at(2)}
     assert materialized.of("system_health", span(1, 9)) == {at(1), at(2)}
     assert materialized.of_any(["system_health", "agent_health"], span(2, 9)) == {at(2), at(4)}
     assert materialized.assets() == {"agent_health", "system_health"}
-    assert session.query("SELECT rows FROM materialized_hours ORDER BY hour") == [(0,), (1,), (0,), (0,)]
+    assert session.query("SELECT rows FROM partition_states ORDER BY hour") == [(0,), (1,), (0,), (0,)]
 
 
 def test_the_newest_hour_is_over_by_the_time_that_is_named(session: Session) -> None:
     replace(session, span(0, 3))
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     assert materialized.first("system_health") == at(0)
     assert materialized.newest("system_health") == at(2)
     assert materialized.newest("system_health", at(3)) == at(2)
@@ -83,7 +83,7 @@ def test_the_newest_hour_is_over_by_the_time_that_is_named(session: Session) -> 
 
 def test_the_newest_hour_of_each_asset_tells_when_it_was_last_written(session: Session) -> None:
     replace(session, span(0, 2), (1, 50.0))
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     materialized.note("agent_health", HourRange.of(at(0)), [])
     made_at = materialized.made_at(span(0, 9))
     newest = materialized.newest_of_each(["system_health", "agent_health", "spans"], at(9))
@@ -99,7 +99,7 @@ def test_the_newest_hour_of_each_asset_tells_when_it_was_last_written(session: S
 
 def test_hours_before_the_first_event_are_missing_only_if_they_are_asked_for(session: Session) -> None:
     replace(session, span(3, 4))
-    missing = MaterializedHours(session).missing
+    missing = PartitionStates(session).missing
     reach = HourGroups((span(0, 6),))
     assert missing(["system_health"], reach, span(5, 6), at(2)) == {at(2), at(4), at(5)}
     assert missing(["system_health"], reach, span(1, 2), at(3)) == {at(1), at(4), at(5)}
@@ -109,14 +109,14 @@ def test_hours_before_the_first_event_are_missing_only_if_they_are_asked_for(ses
 
 def test_an_hour_is_covered_if_it_is_there_or_before_the_first_event(session: Session) -> None:
     replace(session, HourGroups((span(2, 3), span(4, 5))))
-    assert MaterializedHours(session).covered("system_health", span(2, 6), 3, at(2)) == [3, 2, 2, 1]
-    assert MaterializedHours(session).covered("system_health", span(2, 6), 3, None) == [3, 3, 3, 3]
+    assert PartitionStates(session).covered("system_health", span(2, 6), 3, at(2)) == [3, 2, 2, 1]
+    assert PartitionStates(session).covered("system_health", span(2, 6), 3, None) == [3, 3, 3, 3]
 
 
 def test_dropped_hours_are_not_there_and_known_again_by_their_rows(session: Session) -> None:
     replace(session, span(0, 3), (0, 50.0), (1, 60.0))
     was_changed = changed(session, 0)
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     assert materialized.drop_rows("system_health", span(0, 2), is_remembered=True) == 2
     assert materialized.drop_rows("system_health", span(0, 2), is_remembered=True) == 0
     assert materialized.of("system_health") == {at(2)}
@@ -134,30 +134,54 @@ def test_dropped_hours_are_not_there_and_known_again_by_their_rows(session: Sess
     assert changed(session, 1) > was_changed
 
 
-def test_an_hour_is_older_than_what_changed_within_its_reach(session: Session) -> None:
+def stale(session: Session, upstream: list[str], hours: HourRange, reach_hours: int = 1) -> set[datetime]:
+    found = PartitionStates(session).statuses("system_health", upstream, hours, reach_hours=reach_hours)
+    return {hour for hour, status in found.items() if status.is_stale}
+
+
+def test_an_hour_is_stale_if_an_input_within_its_reach_changed_since(session: Session) -> None:
     replace(session, span(0, 4))
-    materialized = MaterializedHours(session)
-    materialized.note("agent_health", span(0, 4), [at(1)])
-    assert materialized.older_than("system_health", ["agent_health"], span(0, 9)) == {at(1)}
-    assert materialized.older_than("system_health", ["agent_health"], span(0, 9), reach_hours=2) == {at(1), at(2)}
-    assert materialized.older_than("system_health", ["agent_health"], span(2, 9), reach_hours=2) == {at(2)}
-    assert materialized.older_than("system_health", ["spans"], span(0, 9), reach_hours=9) == set()
+    states = PartitionStates(session)
+    states.note("agent_health", span(0, 4), [at(1)])
+    assert stale(session, ["agent_health"], span(0, 9)) == {at(1)}
+    assert stale(session, ["agent_health"], span(0, 9), 2) == {at(1), at(2)}
+    assert stale(session, ["agent_health"], span(2, 9), 2) == {at(2)}
+    assert stale(session, ["spans"], span(0, 9), 9) == set()
+    found = states.statuses("system_health", ["agent_health"], span(0, 4), reach_hours=2)
+    assert [found[at(hour)].is_stale_by_own_hour for hour in range(4)] == [False, True, False, False]
+    found = states.statuses("system_health", [], span(0, 4), reach_hours=4, same_hour_upstream=["agent_health"])
+    assert [hour for hour in found if found[hour].is_stale] == [at(1)], "of these its own hour alone counts"
+
+
+def test_an_hour_that_was_never_made_is_stale_once_an_input_has_rows(session: Session) -> None:
+    states = PartitionStates(session)
+    states.note("agent_health", span(0, 3), [at(1)])
+    found = states.statuses("system_health", ["agent_health"], span(0, 3))
+    assert {hour: status[:2] for hour, status in found.items()} == dict.fromkeys(span(0, 3), (False, False))
+    assert stale(session, ["agent_health"], span(0, 3)) == {at(1)}
+
+
+def test_a_gap_between_hours_does_not_widen_what_an_hour_looks_back_on(session: Session) -> None:
+    replace(session, HourGroups((span(0, 1), span(5, 7))))
+    PartitionStates(session).note("agent_health", span(0, 1), [at(0)])
+    assert stale(session, ["agent_health"], span(0, 9), 5) == {at(0)}
+    assert stale(session, ["agent_health"], span(0, 9), 6) == {at(0), at(5)}
 
 
 def test_corrected_rows_change_their_hours_alone(session: Session) -> None:
     replace(session, span(0, 3), (0, 50.0), (2, 60.0))
     before = [changed(session, hour) for hour in range(3)]
     corrections = rows((0, 51.0)).select("hour", "health_score")
-    MaterializedHours(session).correct_rows("system_health", corrections, ["hour"])
+    PartitionStates(session).correct_rows("system_health", corrections, ["hour"])
     assert session.query("SELECT health_score FROM system_health ORDER BY hour") == [(51.0,), (60.0,)]
     assert changed(session, 0) > before[0]
     assert [changed(session, hour) for hour in (1, 2)] == before[1:]
-    MaterializedHours(session).correct_rows("system_health", corrections.limit(0), ["hour"])
+    PartitionStates(session).correct_rows("system_health", corrections.limit(0), ["hour"])
     assert [changed(session, hour) for hour in (1, 2)] == before[1:]
 
 
 def test_hours_of_other_versions_are_told_with_these_and_where_none_is_noted_it_is_the_first(session: Session) -> None:
-    materialized = MaterializedHours(session)
+    materialized = PartitionStates(session)
     materialized.note("system_health", span(0, 1), [])
     replace(session, span(1, 2), (1, 50.0))
     materialized.replace_rows(
@@ -167,17 +191,23 @@ def test_hours_of_other_versions_are_told_with_these_and_where_none_is_noted_it_
         formula_version="2.0",
         other_versions={at(3): "2.0, mixed"},
     )
-    assert materialized.of_other_versions("system_health", "2.0") == {at(0): "1.0", at(1): "1.0", at(3): "2.0, mixed"}
-    assert materialized.of_other_versions("system_health", "1.0") == {at(2): "2.0", at(3): "2.0, mixed"}
+    assert others(session, "2.0") == {at(0): "1.0", at(1): "1.0", at(3): "2.0, mixed"}
+    assert others(session, "1.0") == {at(2): "2.0", at(3): "2.0, mixed"}
     found = session.query("SELECT hour, formula_version, health_score FROM system_health ORDER BY hour")
     assert found == [(at(1), "1.0", 50.0), (at(2), "2.0", 60.0), (at(3), "2.0, mixed", 70.0)]
     materialized.drop_rows("system_health", span(1, 3), is_remembered=True)
-    assert materialized.of_other_versions("system_health", "2.0") == {at(0): "1.0", at(3): "2.0, mixed"}
-    assert materialized.dropped_versions("system_health", span(0, 4)) == {at(1): "1.0", at(2): "2.0"}
+    assert others(session, "2.0") == {at(0): "1.0", at(3): "2.0, mixed"}
+    statuses = materialized.statuses("system_health", [], span(0, 4))
+    dropped = {hour: status.formula_version for hour, status in statuses.items() if status.is_dropped}
+    assert dropped == {at(1): "1.0", at(2): "2.0"}
+
+
+def others(session: Session, version: str) -> dict[datetime, str]:
+    return PartitionStates(session).of_other_versions({"system_health": version, "spans": "9"})["system_health"]
 
 
 def test_the_same_rows_of_another_version_count_as_unchanged(session: Session) -> None:
     replace(session, span(0, 1), (0, 50.0))
     before = changed(session, 0)
-    MaterializedHours(session).replace_rows("system_health", span(0, 1), rows((0, 50.0)), formula_version="2.0")
+    PartitionStates(session).replace_rows("system_health", span(0, 1), rows((0, 50.0)), formula_version="2.0")
     assert changed(session, 0) == before

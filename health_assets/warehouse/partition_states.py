@@ -1,11 +1,14 @@
-"""Materialized hours: which hours every asset has, since when, by which formula, and which of them retention dropped.
+"""Partition states: which hours every asset has, since when, by which formula, and which of them retention dropped.
 
-What belongs here: reading and writing `materialized_hours`, and with it the rows of whole hours, which change together
-with that account of them. What does not: which hours need work (`pipeline.planning`, `pipeline.derived`) and writes
-that no asset's hours follow from (`session`).
+What belongs here: reading and writing `partition_states`, and with it the rows of whole hours, which change in the
+same transaction. What does not: which hours a run builds (`pipeline.build_selection`) and writes that no asset's hours
+follow from (`session`).
 
 An hour that was materialized without rows is told from one that never was. An hour that retention dropped keeps its
-line in the account, but is not there until it is made again.
+state, but does not count as materialized until it is made again.
+
+An hour is stale if one of its inputs changed after it was materialized. Times are enough for that: only a write that
+leaves other rows moves `changed_at`, and writes follow one another.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,8 +43,26 @@ class WrittenRows(NamedTuple):
     is_dropped: bool
 
 
-class MaterializedHours:
-    """The account of every asset's hours, within a session."""
+class PartitionStatus(NamedTuple):
+    """The status of an hour of an asset.
+
+    Args:
+        is_materialized: whether the asset has the hour, with or without rows.
+        is_dropped: whether retention dropped its rows.
+        formula_version: version of the formula that made its rows.
+        is_stale: whether an input changed since it was materialized, or there is one and it never was.
+        is_stale_by_own_hour: the same for inputs of the same hour alone.
+    """
+
+    is_materialized: bool
+    is_dropped: bool
+    formula_version: str
+    is_stale: bool
+    is_stale_by_own_hour: bool
+
+
+class PartitionStates:
+    """The state of every asset's hours, within a session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -55,7 +76,7 @@ class MaterializedHours:
     def of_any(self, assets: Iterable[str], hours: HourRange = EVER) -> set[datetime]:
         """The hours among these that one of the assets has."""
         rows = self._session.query(
-            f"SELECT DISTINCT hour FROM materialized_hours "
+            f"SELECT DISTINCT hour FROM partition_states "
             f"WHERE {_AMONG} AND {_THERE} AND hour >= $start AND hour < $end",
             {"assets": list(assets), "start": hours.start, "end": hours.end},
         )
@@ -64,7 +85,7 @@ class MaterializedHours:
     def first_of_any(self, assets: Iterable[str], before: datetime) -> datetime | None:
         """The earliest hour before a time that one of the assets has; None where there is none."""
         [(first,)] = self._session.query(
-            f"SELECT min(hour) FROM materialized_hours WHERE {_AMONG} AND {_THERE} AND hour < $before",
+            f"SELECT min(hour) FROM partition_states WHERE {_AMONG} AND {_THERE} AND hour < $before",
             {"assets": list(assets), "before": before},
         )
         return first
@@ -98,7 +119,7 @@ class MaterializedHours:
 
     def first(self, asset: str) -> datetime | None:
         """The earliest hour that was ever materialized; None where none was."""
-        [(first,)] = self._session.query("SELECT min(hour) FROM materialized_hours WHERE asset = ?", [asset])
+        [(first,)] = self._session.query("SELECT min(hour) FROM partition_states WHERE asset = ?", [asset])
         return first
 
     def newest(
@@ -106,7 +127,7 @@ class MaterializedHours:
     ) -> datetime | None:
         """The newest hour that was ever materialized, of those over and made by a time; None where none was."""
         [(newest,)] = self._session.query(
-            "SELECT max(hour) FROM materialized_hours WHERE asset = ? AND hour <= ? AND materialized_at <= ?",
+            "SELECT max(hour) FROM partition_states WHERE asset = ? AND hour <= ? AND materialized_at <= ?",
             [asset, EVER.end if over_by is None else over_by - HOUR, made_by or EVER.end],
         )
         return newest
@@ -117,7 +138,7 @@ class MaterializedHours:
             f"""
             SELECT asset, hour, greatest(materialized_at, changed_at)
             FROM (
-                SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM materialized_hours
+                SELECT *, row_number() OVER (PARTITION BY asset ORDER BY hour DESC) AS place FROM partition_states
                 WHERE {_AMONG} AND hour <= $newest
             ) AS placed
             WHERE place = 1 ORDER BY asset
@@ -128,18 +149,18 @@ class MaterializedHours:
 
     def assets(self) -> set[str]:
         """The assets of which any hour was ever materialized."""
-        return {asset for (asset,) in self._session.query("SELECT DISTINCT asset FROM materialized_hours")}
+        return {asset for (asset,) in self._session.query("SELECT DISTINCT asset FROM partition_states")}
 
     def last_made_at(self, asset: str, *, made_by: datetime | None = None) -> datetime | None:
         """The time at which any hour of the asset was last materialized, by a time; None if none was."""
-        sql = "SELECT max(materialized_at) FROM materialized_hours WHERE asset = ? AND materialized_at <= ?"
+        sql = "SELECT max(materialized_at) FROM partition_states WHERE asset = ? AND materialized_at <= ?"
         [(last,)] = self._session.query(sql, [asset, made_by or EVER.end])
         return last
 
     def made_at(self, hours: HourRange) -> dict[datetime, dict[str, datetime]]:
         """For each of these hours that any asset has, when which asset was last materialized."""
         rows = self._session.query(
-            "SELECT hour, asset, materialized_at FROM materialized_hours WHERE hour >= ? AND hour < ?",
+            "SELECT hour, asset, materialized_at FROM partition_states WHERE hour >= ? AND hour < ?",
             [hours.start, hours.end],
         )
         made: dict[datetime, dict[str, datetime]] = {}
@@ -154,7 +175,7 @@ class MaterializedHours:
         """
         rows = self._session.query(
             "SELECT asset, hour, greatest(materialized_at, changed_at), rows, dropped_digest IS NOT NULL "
-            "FROM materialized_hours WHERE hour >= ? AND hour < ?",
+            "FROM partition_states WHERE hour >= ? AND hour < ?",
             [hours.start, hours.end],
         )
         written: dict[str, dict[str, WrittenRows]] = {}
@@ -166,91 +187,113 @@ class MaterializedHours:
 
     def rows_by_hour(self, asset: str, hours: HourRange) -> dict[datetime, int]:
         """The number of rows that each hour of an asset had when it was last materialized, without counting any."""
-        sql = "SELECT hour, rows FROM materialized_hours WHERE asset = ? AND hour >= ? AND hour < ?"
+        sql = "SELECT hour, rows FROM partition_states WHERE asset = ? AND hour >= ? AND hour < ?"
         return dict(self._session.query(sql, [asset, hours.start, hours.end]))
 
     def dropped(self, asset: str, hours: HourRange = EVER) -> set[datetime]:
         """The hours among these that were dropped from the asset and have not been made again."""
         return set(self._dropped_fingerprints(asset, hours))
 
-    def dropped_versions(self, asset: str, hours: HourRange) -> dict[datetime, str]:
-        """The same hours, with the version of the formula that had made their rows."""
-        sql = (
-            "SELECT hour, coalesce(formula_version, ?) FROM materialized_hours "
-            "WHERE asset = ? AND dropped_digest IS NOT NULL AND hour >= ? AND hour < ?"
-        )
-        return dict(self._session.query(sql, [FIRST_FORMULA_VERSION, asset, hours.start, hours.end]))
-
     def _dropped_fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         sql = (
-            "SELECT hour, dropped_digest FROM materialized_hours "
+            "SELECT hour, dropped_digest FROM partition_states "
             "WHERE asset = ? AND dropped_digest IS NOT NULL AND hour >= ? AND hour < ?"
         )
         return dict(self._session.query(sql, [asset, hours.start, hours.end]))
 
     def dropped_until(self, asset: str | None = None) -> datetime | None:
         """The end of the latest hour of which an asset's rows, or any one's, were dropped; None where none were."""
-        sql = "SELECT max(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL"
+        sql = "SELECT max(hour) FROM partition_states WHERE dropped_digest IS NOT NULL"
         [(latest,)] = self._session.query(f"{sql} AND asset = ?", [asset]) if asset else self._session.query(sql)
         return latest and latest + HOUR
 
     def dropped_from(self, *, but: str) -> datetime | None:
         """The earliest hour of which the rows of any asset but one were dropped; None where none were."""
-        sql = "SELECT min(hour) FROM materialized_hours WHERE dropped_digest IS NOT NULL AND asset <> ?"
+        sql = "SELECT min(hour) FROM partition_states WHERE dropped_digest IS NOT NULL AND asset <> ?"
         [(first,)] = self._session.query(sql, [but])
         return first
 
     # -- hours that are out of date --
 
-    def older_than(
-        self, asset: str, sources: Sequence[str], hours: HourRange, *, reach_hours: int = 1
-    ) -> set[datetime]:
-        """Hours of `asset` that were not materialized since an hour of `sources` that they look back on changed.
+    def statuses(
+        self,
+        asset: str,
+        upstream: Sequence[str],
+        hours: HourRange,
+        *,
+        reach_hours: int = 1,
+        same_hour_upstream: Sequence[str] = (),
+    ) -> dict[datetime, PartitionStatus]:
+        """The status of each hour among these that any asset has.
 
         Args:
-            asset: the asset in question.
-            sources: assets that it is made from.
-            hours: hours of `asset` to look at.
-            reach_hours: how many hours of the sources, ending with its own, an hour is made from.
+            asset: the asset.
+            upstream: assets that it is made from.
+            hours: the hours.
+            reach_hours: how many hours of `upstream`, ending with its own, an hour is made from.
+            same_hour_upstream: assets of which it is made from the same hour alone.
         """
         rows = self._session.query(
             f"""
-            WITH newest AS (
-                SELECT spine.hour, max(sources.changed_at) AS changed_at
-                FROM materialized_hours AS sources
-                JOIN (SELECT DISTINCT hour FROM materialized_hours WHERE hour >= $start AND hour < $end) AS spine
-                    ON sources.hour <= spine.hour AND sources.hour > spine.hour - INTERVAL '{int(reach_hours)} hours'
-                WHERE sources.asset IN (SELECT unnest($sources))
-                GROUP BY spine.hour
+            WITH known AS (
+                SELECT hour,
+                    max(CASE WHEN asset = ANY($upstream) THEN changed_at END) AS changed_at,
+                    max(CASE WHEN asset = ANY($same_hour_upstream) THEN changed_at END) AS same_hour_changed_at
+                FROM partition_states
+                WHERE hour + INTERVAL '{int(reach_hours)} hours' > $start AND hour < $end
+                GROUP BY hour
+            ), inputs AS (
+                SELECT hour,
+                    greatest(
+                        max(changed_at) OVER (
+                            ORDER BY hour
+                            RANGE BETWEEN INTERVAL '{int(reach_hours) - 1} hours' PRECEDING AND CURRENT ROW
+                        ),
+                        same_hour_changed_at
+                    ) AS changed_at,
+                    greatest(changed_at, same_hour_changed_at) AS own_hour_changed_at
+                FROM known
             )
-            SELECT newest.hour FROM newest
-            LEFT JOIN materialized_hours AS own ON own.hour = newest.hour AND own.asset = $asset
-            WHERE newest.changed_at IS NOT NULL
-                AND (own.materialized_at IS NULL OR own.materialized_at < newest.changed_at)
-            """,
-            {"asset": asset, "sources": list(sources), "start": hours.start, "end": hours.end},
-        )
-        return {hour for (hour,) in rows}
-
-    def of_other_versions(self, asset: str, formula_version: str, hours: HourRange = EVER) -> dict[datetime, str]:
-        """Hours of the asset that are of another version of its formula and are not dropped, with the version."""
-        rows = self._session.query(
-            f"""
-            SELECT hour, coalesce(formula_version, $first) FROM materialized_hours
-            WHERE asset = $asset AND {_THERE} AND hour >= $start AND hour < $end
-                AND coalesce(formula_version, $first) <> $version
+            SELECT inputs.hour,
+                own.materialized_at IS NOT NULL AND own.dropped_digest IS NULL,
+                own.dropped_digest IS NOT NULL,
+                coalesce(own.formula_version, $first),
+                coalesce(inputs.changed_at > coalesce(own.materialized_at, $never), FALSE),
+                coalesce(inputs.own_hour_changed_at > coalesce(own.materialized_at, $never), FALSE)
+            FROM inputs LEFT JOIN partition_states AS own ON own.hour = inputs.hour AND own.asset = $asset
+            WHERE inputs.hour >= $start
             """,
             {
-                "asset": asset,
-                "first": FIRST_FORMULA_VERSION,
-                "version": formula_version,
-                "start": hours.start,
-                "end": hours.end,
+                "asset": asset, "upstream": [*upstream], "same_hour_upstream": [*same_hour_upstream],
+                "start": hours.start, "end": hours.end, "first": FIRST_FORMULA_VERSION, "never": EVER.start,
             },
-        )
-        return dict(rows)
+        )  # fmt: skip
+        return {hour: PartitionStatus(*status) for hour, *status in rows}
 
-    # -- writing the account, and rows with it --
+    def of_other_versions(self, versions: Mapping[str, str], hours: HourRange = EVER) -> dict[str, dict[datetime, str]]:
+        """By asset, the hours that another version of its formula made and that are not dropped, with that version.
+
+        Args:
+            versions: by asset, the version of its formula.
+            hours: the hours to look at.
+        """
+        rows = self._session.query(
+            f"""
+            SELECT asset, hour, coalesce(formula_version, $first) FROM partition_states
+            JOIN (SELECT unnest($assets) AS asset, unnest($versions) AS version) AS declared USING (asset)
+            WHERE {_THERE} AND hour >= $start AND hour < $end AND coalesce(formula_version, $first) <> version
+            """,
+            {
+                "assets": [*versions], "versions": [*versions.values()], "first": FIRST_FORMULA_VERSION,
+                "start": hours.start, "end": hours.end,
+            },
+        )  # fmt: skip
+        found: dict[str, dict[datetime, str]] = {}
+        for asset, hour, version in rows:
+            found.setdefault(asset, {})[hour] = version
+        return found
+
+    # -- writing states, and rows with them --
 
     def note(
         self,
@@ -259,7 +302,7 @@ class MaterializedHours:
         changed: Iterable[datetime],
         versions: Mapping[datetime, str] | None = None,
         digests: Mapping[datetime, str] | None = None,
-        made_with: str | None = None,
+        inputs_fingerprint: str | None = None,
     ) -> None:
         """Write down that these hours of the asset are materialized, and that no check has judged them yet.
 
@@ -271,16 +314,16 @@ class MaterializedHours:
             changed: hours among them that have other rows than before.
             versions: by hour, the version of the formula that made its rows; without one, the asset has no formula.
             digests: by hour, the fingerprint of its rows, where they were taken.
-            made_with: digest of what the rows rest on, where it is known.
+            inputs_fingerprint: digest of what the rows rest on, where it is known.
         """
         now = self._session.now()
         span = [hours.start, hours.end]
         rows = self._session.counts_by_hour(asset, hours)
         condition = "asset = ? AND hour >= ? AND hour < ?"
-        sql = f"SELECT hour, changed_at FROM materialized_hours WHERE {condition}"
+        sql = f"SELECT hour, changed_at FROM partition_states WHERE {condition}"
         before = dict(self._session.query(sql, [asset, *span]))
         changed_at = dict.fromkeys(rows.keys() - before.keys(), now) | before | dict.fromkeys(changed, now)
-        self._session.query(f"DELETE FROM materialized_hours WHERE {condition}", [asset, *span])
+        self._session.query(f"DELETE FROM partition_states WHERE {condition}", [asset, *span])
         columns = {
             "hour": pa.array(list(hours), HOUR_TYPE),
             "asset": [asset] * len(hours),
@@ -290,10 +333,10 @@ class MaterializedHours:
             "dropped_digest": pa.nulls(len(hours), pa.string()),
             FORMULA_VERSION: pa.array([(versions or {}).get(hour) for hour in hours], pa.string()),
             "rows_digest": pa.array([(digests or {}).get(hour) for hour in hours], pa.string()),
-            "made_with": pa.array([made_with] * len(hours), pa.string()),
-            "checked_with": pa.nulls(len(hours), pa.string()),
+            "inputs_fingerprint": pa.array([inputs_fingerprint] * len(hours), pa.string()),
+            "checks_fingerprint": pa.nulls(len(hours), pa.string()),
         }
-        self._session.insert_arrow("materialized_hours", pa.table(columns))
+        self._session.insert_arrow("partition_states", pa.table(columns))
 
     def replace_rows(
         self,
@@ -304,7 +347,7 @@ class MaterializedHours:
         *,
         formula_version: str,
         other_versions: Mapping[datetime, str] | None = None,
-        made_with: str | None = None,
+        inputs_fingerprint: str | None = None,
     ) -> None:
         """Replace whole hours of an asset's table and note that they are materialized, and by which formula.
 
@@ -316,7 +359,7 @@ class MaterializedHours:
             unchanged: hours whose rows count as what they were, whatever they are.
             formula_version: version of the formula that made the rows.
             other_versions: versions to note instead, of hours of which that one would not be the whole truth.
-            made_with: digest of what the rows rest on, where it is known.
+            inputs_fingerprint: digest of what the rows rest on, where it is known.
         """
         versions = dict.fromkeys(hours, formula_version) | dict(other_versions or {})
         if FORMULA_VERSION in columns_of(asset):
@@ -333,7 +376,7 @@ class MaterializedHours:
         digests = {hour: after.get(hour, "") for hour in hours}
         changed = {hour for hour in hours if before.get(hour, "") != digests[hour]} - unchanged
         for own in hours.ranges:
-            self.note(asset, own, changed & set(own), versions, digests, made_with)
+            self.note(asset, own, changed & set(own), versions, digests, inputs_fingerprint)
 
     def drop_rows(self, asset: str, hours: HourRange, *, is_remembered: bool) -> int:
         """Delete the rows of whole hours on purpose; returns how many.
@@ -349,7 +392,7 @@ class MaterializedHours:
         digests = self._fingerprints(asset, hours) if is_remembered else {}
         self._session.delete_hours(asset, hours)
         update = (
-            f"UPDATE materialized_hours SET dropped_digest = ?, rows = 0, {_NOT_KNOWN} "
+            f"UPDATE partition_states SET dropped_digest = ?, rows = 0, {_NOT_KNOWN} "
             f"WHERE asset = ? AND {_THERE} AND hour >= ? AND hour < ?"
         )
         for hour, digest in digests.items():
@@ -371,7 +414,7 @@ class MaterializedHours:
         hours = self._session.update_rows(asset, corrections, keys)
         if hours:
             self._session.query(
-                f"UPDATE materialized_hours SET changed_at = ?, {_NOT_KNOWN} "
+                f"UPDATE partition_states SET changed_at = ?, {_NOT_KNOWN} "
                 "WHERE asset = ? AND hour IN (SELECT unnest(?))",
                 [self._session.now(), asset, sorted(hours)],
             )
@@ -394,7 +437,7 @@ def _with_versions(rows: ir.Table, formula_version: str, others: Mapping[datetim
 
 _AMONG = "asset IN (SELECT unnest($assets))"
 _THERE = "dropped_digest IS NULL"
-_NOT_KNOWN = "rows_digest = NULL, made_with = NULL, checked_with = NULL"
+_NOT_KNOWN = "rows_digest = NULL, inputs_fingerprint = NULL, checks_fingerprint = NULL"
 """Sets what is known of rows that somebody else than their asset changes."""
 
 

@@ -1,0 +1,90 @@
+"""Stale partitions: hours of assets whose inputs have changed since they were made.
+
+What belongs here: reading that off the states of all assets' hours. What does not: one asset's hours
+(`pipeline.build_selection`), loading logs (`pipeline.log_ingestion`), and which hours are made of it (`due_hours`).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange, contiguous
+from health_assets.core.settings import Settings
+from health_assets.pipeline.build_selection import statuses_of
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS
+from health_assets.systems.formula_versions import OlderResults
+from health_assets.warehouse.partition_states import PartitionStates, PartitionStatus
+from health_assets.warehouse.session import Session
+
+Statuses = Mapping[str, Mapping[datetime, PartitionStatus]]
+"""By asset and hour, the status."""
+
+
+def all_statuses(session: Session, hours: HourRange, settings: Settings) -> Statuses:
+    """The statuses of these hours of every computed asset, with one query each."""
+    return {name: statuses_of(session, asset, hours, settings) for name, asset in DERIVED.items()}
+
+
+def stale_hours(statuses: Statuses, older: Sequence[OlderResults] = ()) -> tuple[set[datetime], set[datetime]]:
+    """Stale hours of components, and of scores.
+
+    An asset that has never been materialized is not stale, and neither are hours from before it first was.
+
+    Args:
+        statuses: the statuses of all assets.
+        older: what older versions of formulas made; scores that are brought up to date for it are left out, and so are
+            hours that keep an older version, of all systems, lest what retention dropped comes back for them.
+    """
+    components, scores = set(), set()
+    known = {hour for hour, status in statuses["agent_health"].items() if status.is_materialized}
+    due = {asset.name: results.due for results in older for asset in SYSTEMS[results.system]}
+    for name, asset in DERIVED.items():
+        made = _made(statuses[name])
+        stale = {hour for hour, status in statuses[name].items() if status.is_stale}
+        if asset.is_component:
+            components |= stale & made
+        elif made:
+            scores |= stale & (made | {hour for hour in known if hour >= min(made)}) - due.get(name, frozenset())
+    return components, scores.difference(*(results.kept for results in older))
+
+
+def stale_by_own_hour(statuses: Statuses) -> set[datetime]:
+    """Materialized hours of components that are stale by inputs of the same hour."""
+    return {
+        hour
+        for name, asset in DERIVED.items()
+        if asset.is_component
+        for hour, status in statuses[name].items()
+        if status.is_materialized and status.is_stale_by_own_hour
+    }
+
+
+def left_behind(
+    session: Session, run: HourRange | HourGroups, systems: Collection[str], settings: Settings, now: datetime
+) -> list[HourRange]:
+    """Stale hours besides those of a run.
+
+    Args:
+        session: a session, after the run.
+        run: the hours of the run.
+        systems: the scoring systems that it materialized; all where none is named.
+        settings: how far each asset looks back.
+        now: the time; hours that are not over are left alone.
+    """
+    hours: set[datetime] = set()
+    span = _materialized_span(session, now)
+    for name in systems or SYSTEMS:
+        for asset in SYSTEMS[name]:
+            statuses = statuses_of(session, asset, span, settings)
+            hours |= {hour for hour in _made(statuses) if statuses[hour].is_stale}
+    return contiguous(hours - set(run))
+
+
+def _made(statuses: Mapping[datetime, PartitionStatus]) -> set[datetime]:
+    """The hours that were made, also those that retention dropped: scores are made from the rows that were there."""
+    return {hour for hour, status in statuses.items() if status.is_materialized or status.is_dropped}
+
+
+def _materialized_span(session: Session, now: datetime) -> HourRange:
+    states = PartitionStates(session)
+    first, newest = states.first("raw_logs"), states.newest("raw_logs", now)
+    return HourRange(EVER.start, EVER.start) if first is None or newest is None else HourRange(first, newest + HOUR)
