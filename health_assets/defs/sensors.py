@@ -25,6 +25,7 @@ from health_assets.pipeline.log_files import known_files
 from health_assets.pipeline.log_ingestion import TooMuchToLoadError, load_new_logs
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
+from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.systems.declared_assets import SYSTEMS
 from health_assets.systems.due_hours import SCORED, DueRun, first_late_hour, late_hours
 from health_assets.systems.formula_versions import older_results
@@ -91,7 +92,9 @@ def late_logs_sensor(
             if last is None or last < first_hour:
                 return dg.SkipReason(NOTHING_YET)
             with _turn(context, pipeline) as own:
-                load_new_logs(own, most_bytes=-1 if is_spark(settings.warehouse) else MOST_BYTES)
+                loaded = load_new_logs(own, most_bytes=-1 if is_spark(settings.warehouse) else MOST_BYTES)
+            for log in loaded.many_rejected(MOST_REJECTED_SHARE) if loaded else ():
+                context.log.warning(log)
             with pipeline.read() as session:
                 due = late_hours(session, settings, newest, now)
                 if due:

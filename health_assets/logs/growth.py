@@ -6,7 +6,7 @@ What belongs here: proving that a file begins with all that was read of it. What
 The proof is the digest of what was read, taken anew of as many bytes of the file; a log that was cut, replaced or
 written to in its middle has another one. Reading goes on at the start of a line, so what was read has to end with one:
 the last line may have been half of one. Neither objects of a store, which are replaced and do not grow, nor packed
-files are looked at, nor files with lines to mend, of which all is counted anew.
+files are looked at.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.interruption import check
 from health_assets.logs.formats import reader_of
 from health_assets.logs.identity import HEAD_BYTES, Hasher, Identity, heads_of
-from health_assets.logs.mending import shows_signs
 from health_assets.logs.plain import BLOCK_BYTES, is_gzip
 from health_assets.logs.stores import LINES_NAME, RawFile
 from health_assets.logs.unicode import UTF_16_MARKS, without_mark
@@ -66,7 +65,7 @@ def _proven(file: RawFile, before: Identity) -> Beginning | None:
             check()
             is_first = not hasher.plain_bytes
             block = raw.read(min(BLOCK_BYTES, left))
-            if not block or (is_first and not _may_be(file, block, before)) or shows_signs(block, is_start=is_first):
+            if not block or (is_first and not _may_be(file, block, before)):
                 return None
             hasher.add(block)
             lines += block.count(NEWLINE)

@@ -53,18 +53,13 @@ _NEWLINE = 10
 _decode = json.JSONDecoder().raw_decode
 
 
-def shows_signs(block: bytes, *, is_start: bool = True) -> bool:
-    """Whether a line of a block may need mending.
-
-    Args:
-        block: bytes of a file.
-        is_start: whether the block begins with a line.
-    """
+def shows_signs(block: bytes) -> bool:
+    """Whether a line of a block of whole lines may need mending."""
     if any(sign in block for sign in _SIGNS):
         return True
     read = np.frombuffer(block, dtype=np.uint8)
     firsts = read[1:][read[:-1] == _NEWLINE]
-    return bool(_are_odd(firsts).any()) or (is_start and bool(_are_odd(read[:1]).any()))
+    return bool(_are_odd(firsts).any() or _are_odd(read[:1]).any())
 
 
 def mended(block: bytes, lines: pa.Array, faults: pa.Array, notes: Counter[str]) -> tuple[pa.Array, np.ndarray] | None:

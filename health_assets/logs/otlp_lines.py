@@ -3,6 +3,7 @@
 What belongs here: what is known of a line before it is parsed. What does not: parsing it (`otlp`).
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,11 @@ CAMEL_OF_SNAKE = {
 """The keys that are read whose names in the protocol's own files are others: a reader must accept both."""
 
 _HAS_SNAKE = r'_(spans|metrics|logs|id|nano|value)"[ \t\r\n]*:'
+
+
+def is_otlp(line: str) -> bool:
+    """Whether a line is one of OTLP-JSON."""
+    return re.match(START, line) is not None
 
 
 def camel_keys(line: str) -> str:

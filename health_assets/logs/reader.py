@@ -26,7 +26,7 @@ from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import parsed_lines
 from health_assets.logs.native_fields import SIGNALS
 from health_assets.logs.otlp import parsed_spans
-from health_assets.logs.otlp_lines import SetAside
+from health_assets.logs.otlp_lines import SetAside, is_otlp
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_lines, redacted_spans
 from health_assets.logs.stores import is_trusted
@@ -89,11 +89,7 @@ class Reading:
         begun = self._beginnings.get(self._files[file_id].source_file)
         if begun is None or begun.last_line is None:
             return None
-        line = pa.record_batch([[file_id], [begun.lines], [begun.last_line], [None]], schema=LINES_SCHEMA)
-        with in_process(is_apart=True) as connection:
-            connection.register("lines", line)
-            [(hour,)] = connection.execute(f"SELECT hour FROM ({parsed_lines('lines', self._limits)})").fetchall()
-        return hour
+        return hour_of_line(begun.last_line, self._limits)
 
     def count(self) -> list[Content]:
         """Count the records of the files, without keeping their rows."""
@@ -153,6 +149,16 @@ def contents(
     """Count what the files hold behind what was read of them, without keeping rows; arguments as of `reading`."""
     with reading(files, limits=limits, beginnings=beginnings, is_apart=is_apart) as parser:
         return parser.count()
+
+
+def hour_of_line(line: str, limits: Limits) -> datetime | None:
+    """The hour of a line's record, or the latest of its spans; None where it is rejected or holds none."""
+    parsed = parsed_spans if is_otlp(line) else parsed_lines
+    sql = f"SELECT max(hour) FROM ({parsed('lines', limits)}) WHERE record_type <> 'rejected'"
+    with in_process(is_apart=True) as connection:
+        connection.register("lines", pa.record_batch([[0], [0], [line], [None]], schema=LINES_SCHEMA))
+        [(hour,)] = connection.execute(sql).fetchall()
+    return hour
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import names_of
-from health_assets.logs.tally import Content
+from health_assets.logs.tally import REJECTED, Content
 from health_assets.pipeline.executor_sharding import Seen, dealt_out, stamps_of
 from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.ingestion_scope import IngestScope
@@ -138,7 +138,13 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
         stream = parser.records(own.targets, own.trusted_judgements)
         most_rejected = own.limits.rejected_lines
         router = Router(
-            files, lambda *part: Part(*part) in own.wanted, stream.schema, folder, most_rejected, parser.tally()
+            files,
+            lambda *part: Part(*part) in own.wanted,
+            stream.schema,
+            folder,
+            most_rejected,
+            parser.tally(),
+            own.grown.rejected_before(files),
         )
         insert(STREAMED_TABLE, router.streamed(stream, parser.converted))
         with parser.spans(own.targets) as spans:
@@ -153,11 +159,17 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
         future=_future_of(files, contents),
         notes={files[place].source_file: own_notes for place, own_notes in notes.items()},
         identities={files[place].source_file: identity for place, identity in identities.items()},
-        rejections=router.rejections if found else [],
+        rejections=_rejections(router, found),
         secrets=router.secrets,
         lines_with_secrets=router.lines_with_secrets,
         stamps=stamps_of(files) if own.is_apart else {},
     )
+
+
+def _rejections(router: Router, found: Iterable[Part]) -> list[Rejection] | None:
+    """The reasons where every record of the files was rejected; None where one was not."""
+    kinds = {part.record_type for part in found}
+    return router.rejections if kinds == {REJECTED} else None if kinds else []
 
 
 def parts_of(files: Sequence[RawFile], found: Iterable[Content]) -> dict[Part, Lines]:

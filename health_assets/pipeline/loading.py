@@ -132,7 +132,7 @@ class Loading:
         incomplete = {entry.part.source_file for entry in entries if scope.includes(entry.part) and not entry.is_loaded}
         # the proof of growth is not sent to other machines
         files = [file for file in changed if file.source_file not in incomplete and not self._session.spreads]
-        grown_files = grown(files, self._recognized.before, entries)
+        grown_files = grown(files, self._recognized.before, entries, self._limits)
         while True:
             self._ledger.unload(
                 part for part in before if scope.includes(part) and part.source_file not in grown_files.beginnings

@@ -26,7 +26,7 @@ from health_assets.logs.known_files import KnownFile, Recognized
 from health_assets.logs.stores import RawFile, Stamp
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, SUPERSEDED, TABLE_OF_RECORD
 from health_assets.warehouse.file_rows import columns_of_identity, insert_files
-from health_assets.warehouse.ledger import ODD, Ledger
+from health_assets.warehouse.ledger import ODD, UNREADABLE, Ledger
 from health_assets.warehouse.ledger_parts import TRACES, Part, rows_by_part, tables_with_rows_of
 from health_assets.warehouse.session import Session
 
@@ -89,25 +89,29 @@ class FileLedger:
         rows = self._session.query(
             """
             SELECT source_file, size_bytes, CASE WHEN future_at <= ? THEN -1 ELSE modified_ns END, changed_ns,
-                rejected, plain_bytes, content_digest, head_digests, copy_of, gone_at, source_file NOT IN (
+                rejected, future_at IS NOT NULL, source_file IN (
+                    SELECT source_file FROM raw_file_notes WHERE NOT starts_with(note, ?) AND NOT starts_with(note, ?)
+                ), plain_bytes, content_digest, head_digests, copy_of, gone_at, source_file NOT IN (
                     SELECT source_file FROM raw_logs
                     WHERE lines > 0 AND (coalesce(lost, 0) > 0 OR (NOT is_loaded AND NOT coalesce(is_dropped, false)))
                 )
             FROM raw_files
             """,
-            [until],
+            [until, ODD, UNREADABLE],
         )
         return {
             name: KnownFile(
                 stamp=(stamp[0], stamp[1], stamp[2]),
                 identity=None if digest is None else Identity(plain_bytes, digest, heads),
                 rejected=rejected,
+                has_future_events=future,
+                has_notes=notes,
                 copy_of=copy_of,
                 gone_at=gone_at,
                 is_complete=is_complete,
                 is_cut=_is_cut(name),
             )
-            for name, *stamp, rejected, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
+            for name, *stamp, rejected, future, notes, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
         }
 
     def settle(self, known: Mapping[str, KnownFile], found: Recognized) -> dict[str, str]:

@@ -25,7 +25,7 @@ from health_assets_tests.support.projects import (
     assert_same_tables,
     hours_from,
 )
-from health_assets_tests.support.traces_made import agent, otlp_line
+from health_assets_tests.support.traces_made import agent, otlp_line, tool
 
 HOURS = hours_from(START, 12)
 MODIFIED = START + 20 * HOUR
@@ -109,9 +109,44 @@ def test_a_rejected_line_has_the_hour_of_the_line_before_it_that_an_earlier_run_
     assert project.ingest(HOURS).lines_read == 2
     assert [row["hour"] for row in project.rows("rejected_records")] == [START + 5 * HOUR]
     append(project, triggers(3, 1, hour=2))
-    assert project.ingest(HOURS).lines_read == 5, "how many rejected lines keep their text follows from all"
+    assert project.ingest(HOURS).lines_read == 1
     assert [row["hour"] for row in project.rows("rejected_records")] == [START + 5 * HOUR]
     assert_as_read_at_once(project)
+
+
+def test_of_a_log_of_spans_that_grew_the_new_spans_alone_are_read_and_complete_their_traces(project: Project) -> None:
+    append(project, otlp_line(agent(1, 1, START + HOUR / 2), tool(1, 2, START + HOUR / 2, 1)).encode() + b"\n")
+    assert project.ingest(HOURS).spans_read == 2
+    append(project, otlp_line(tool(1, 3, START + HOUR / 2, 1), agent(2, 1, START + 2 * HOUR)).encode() + b"\n")
+    report = project.ingest(HOURS)
+    assert (report.spans_read, report.lines_read) == (2, 0)
+    assert [row["action_count"] for row in project.rows("executions", hours_from(START, 1))] == [2]
+    assert_as_read_at_once(project)
+
+
+def test_rejected_lines_of_a_log_that_grows_get_rows_as_if_it_were_read_at_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEALTH_MAX_REJECTED_LINES", "3")
+    reads = []
+    for step in range(4):
+        append(project, b"bad\nworse\n" + triggers(step, 1, hour=step))
+        reads.append(project.ingest(HOURS).lines_read)
+        assert_as_read_at_once(project, f"clean {step}")
+    assert reads == [3, 3, 9, 12], "as a whole once more lines are rejected than get a row each"
+
+
+def test_a_line_of_the_future_is_counted_once_its_time_has_come_also_where_its_log_grew(tmp_path: Path) -> None:
+    now = START + 2 * HOUR
+    project = Project(tmp_path, now=now)
+    append(project, triggers(0, 2) + triggers(2, 1, hour=4))
+    project.ingest(HOURS)
+    append(project, triggers(3, 1))
+    assert project.ingest(HOURS).lines_read == 4
+    assert project.query("SELECT future_at FROM raw_files") == [(START + 4 * HOUR,)]
+    project.now = now + 4 * HOUR
+    project.ingest(HOURS)
+    assert len(project.rows("trigger_events")) == 4
 
 
 def test_new_lines_win_and_lose_against_those_that_were_read_before(project: Project) -> None:
@@ -140,13 +175,15 @@ class Case:
 
 THREE, NEW = triggers(0, 3), triggers(9, 1)
 SPANS = otlp_line(agent(1, 1, START)).encode() + b"\n"
+NO_SPANS = b'{"resourceSpans": []}\n'
 CASES = {
     "a first line that is another": Case(THREE, THREE.replace(b'"t0"', b'"x0"') + NEW, 4),
     "lines that are gone": Case(THREE, triggers(0, 2) + NEW + NEW, 4),
     "half a line at the end": Case(THREE + b'{"type": "trig', THREE + b'{"type": "trig' + b"\n" + NEW, 5),
     "a whole line without its end": Case(THREE.rstrip(), THREE + NEW, 4),
-    "a bad line": Case(b"bad\n" + THREE, b"bad\n" + THREE + NEW, 5),
-    "spans": Case(SPANS + THREE, SPANS + THREE + NEW, 4),
+    "bad lines alone": Case(b"bad\n", b"bad\n" + THREE, 4),
+    "a bad line at the end": Case(THREE + b"bad\n", THREE + b"bad\nbad\n" + NEW, 6),
+    "a line without spans at the end": Case(SPANS + THREE + NO_SPANS, SPANS + THREE + NO_SPANS + NEW, 4),
     "blank lines and nothing else": Case(b"\n\n", b"\n\n" + NEW, 1),
     "an object of a document": Case(NEW, NEW + THREE, 4, "a.json"),
     "UTF-16": Case(*(text.decode().encode("utf-16") for text in (THREE, THREE + NEW)), 4),
@@ -229,14 +266,20 @@ def test_a_log_that_changes_before_its_end_has_no_proof_that_it_only_grew(projec
 # -- any lines, cut anywhere -------------------------------------------------------------------------------------------
 
 SAMPLES = [one.encode() for one in random_lines(Random(3), 200, 10, bad_share=0)]
+SPAN_SAMPLES = [
+    otlp_line(agent(trace, 1, START + at * HOUR), tool(trace, 2, START + at * HOUR, 1)).encode()
+    for trace, at in ((1, 1.1), (1, 2.1), (2, 3.5), (3, 1.9), (4, 7.2))
+]
+SPAN_SAMPLES += [otlp_line(tool(trace, 3, START + at * HOUR, 1)).encode() for trace, at in ((1, 1.2), (2, 3.1), (5, 4))]
+SPAN_SAMPLES += [b'{"resourceSpans": []}', b'{"resourceMetrics": []}', b'{"resourceSpans": [{"scopeSpans": []}]}']
 ODD_ENDS = (b"\n", b"\n", b"\n", b"\n", b"\r\n", b"\n\n", b" \t\n", b"\n\xef\xbb\xbf", b"")
 
 
-def pieces(random: Random, damaged_share: float) -> Sequence[bytes]:
+def pieces(random: Random, damaged_share: float, samples: Sequence[bytes]) -> Sequence[bytes]:
     """Pieces that are appended to a log one by one: odd lines, most of them whole."""
     return [
         b"".join(
-            (mutated(random, SAMPLES) if random.random() < damaged_share else random.choice(SAMPLES))
+            (mutated(random, samples) if random.random() < damaged_share else random.choice(samples))
             + (random.choice(ODD_ENDS) if random.random() < 0.1 else b"\n")
             for _ in range(random.randrange(1, 12))
         )
@@ -244,14 +287,18 @@ def pieces(random: Random, damaged_share: float) -> Sequence[bytes]:
     ]
 
 
-@given(seed=st.integers(0, 10**9), damaged_share=st.sampled_from([0, 0.01, 0.1]))
-@tried_with(4, 200)
+@given(
+    seed=st.integers(0, 10**9),
+    damaged_share=st.sampled_from([0, 0.01, 0.1]),
+    samples=st.sampled_from([SAMPLES, SPAN_SAMPLES[:-3], [*SAMPLES[:8], *SPAN_SAMPLES]]),
+)
+@tried_with(6, 200)
 def test_a_log_of_odd_lines_that_grows_piece_by_piece_is_as_one_that_is_read_at_once(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, damaged_share: float
+    tmp_path_factory: pytest.TempPathFactory, seed: int, damaged_share: float, samples: Sequence[bytes]
 ) -> None:
     random = Random(seed)
     project = Project(tmp_path_factory.mktemp("grown") / "project")
-    for piece in pieces(random, damaged_share):
+    for piece in pieces(random, damaged_share, samples):
         append(project, piece, random.choice(["a.jsonl", "a.jsonl", "b.jsonl"]))
         project.ingest(HOURS if random.random() < 0.8 else hours_from(START + random.randrange(8) * HOUR, 3))
     project.ingest(HOURS)
