@@ -6,28 +6,37 @@ from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 
+from health_assets.core.hours import HourGroups
+from health_assets.pipeline import engine
+from health_assets.pipeline.fingerprints import RECORDS
+from health_assets.pipeline.plan import Plan
+from health_assets.systems.graph import declared_graph
 from health_assets_tests.support.logs_made import START, execution, line
-from health_assets_tests.support.projects import Project, hours_from, run_steps
-from health_assets_tests.support.repository import ROOT
+from health_assets_tests.support.projects import Project, hours_from
 
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 LISTED = re.compile(r"^\| \d+ \| `([A-Za-z_.]+)` \|", re.MULTILINE)
 MOST_FUNCTIONS = 30
-ASSETS = ("health_components", "agent_health")
 
 
-def called(project: Project) -> list[str]:
-    """Functions of the package in the order in which a run of an hour first calls them, with checks."""
+def functions_called(project: Project) -> list[str]:
+    """The package's functions in the order in which a run of one hour first calls them."""
+    graph = declared_graph()
+    plan = Plan(
+        hours=HourGroups((hours_from(START, 1),)),
+        assets={*RECORDS, "health_components", "agent_health"},
+        checks={"health_components": graph.check_names("health_components")},
+    )
     found: dict[str, None] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
-            module = frame.f_globals.get("__name__", "")
-            found.setdefault(f"{module}.{frame.f_code.co_qualname}".removeprefix("health_assets."))
+            module = str(frame.f_globals.get("__name__", "")).removeprefix("health_assets.")
+            found.setdefault(f"{module}.{frame.f_code.co_qualname}")
 
     sys.setprofile(note)
     try:
-        run_steps(project.pipeline, hours_from(START, 1), only=["ingest", *ASSETS], checks=["health_components"])
+        list(engine.run(project.pipeline, graph, plan))
     finally:
         sys.setprofile(None)
     return [*found]
@@ -36,6 +45,6 @@ def called(project: Project) -> list[str]:
 def test_the_functions_between_a_line_and_its_score_are_few_and_called_in_the_order_of_the_page(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.write_log("a.jsonl", [line(execution("e", "a", START + timedelta(minutes=10)))])
-    listed = LISTED.findall(PAGE.read_text())
+    listed = LISTED.findall(PAGE.read_text(encoding="utf-8"))
     assert 20 < len(listed) <= MOST_FUNCTIONS
-    assert [name for name in called(project) if name in listed] == listed
+    assert [name for name in functions_called(project) if name in listed] == listed
