@@ -24,7 +24,6 @@ from health_assets.quality.expectations import Check, Expectation, RowsMaker, Su
 from health_assets.quality.gx_internals import (
     importing_without_unused_modules,
     remembering,
-    remembering_names,
     without_progress_bars,
 )
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
@@ -332,7 +331,6 @@ def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
 
         context = gx.get_context(mode="ephemeral")
         without_progress_bars(context)
-        remembering_names()
     asset = context.data_sources.add_pandas("frames").add_dataframe_asset("frame")
     kinds = cache(lambda name: remembering(getattr(gx.expectations, name)))
     return gx, asset.add_batch_definition_whole_dataframe("whole"), kinds

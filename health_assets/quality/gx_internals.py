@@ -10,13 +10,11 @@ Importing this imports nothing of the library, which takes seconds.
 - A context shows progress bars unless a type that is not exported says otherwise.
 - It imports statistics and charts with itself, half of all that it imports, for expectations that no suite has, and
   clients of Spark and of clouds where they are installed, for sources that are not ours.
-- It names each of a verdict's metrics by a digest of its arguments, which it makes fifteen times for each metric.
 """
 
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
@@ -27,8 +25,6 @@ OF_OTHER_EXPECTATIONS = ("scipy.stats", "altair")
 """Modules that Great Expectations imports whole, and of which the suites need nothing."""
 OF_OTHER_SOURCES = ("pyspark", "boto3")
 """Modules that it does without where they are not installed."""
-MOST_NAMES = 10_000
-"""Names of arguments that are remembered; a run has a thousand."""
 
 
 class _ImportFilter(MetaPathFinder):
@@ -75,31 +71,6 @@ def remembering(kind: Any) -> Any:
     # each under a name of its own, by which Great Expectations registers it
     members = {"_configuration": PrivateAttr(None), "configuration": property(configuration), "__module__": __name__}
     return type(kind)(f"Remembering{kind.__name__}", (kind,), members)
-
-
-def remembering_names() -> None:
-    """Let the library make the name of a metric's arguments once, where these are plain values or lists of such."""
-    arguments_of_metrics: Any = import_module("great_expectations.core.id_dict").IDDict
-    made = arguments_of_metrics.to_id
-    names: dict[tuple[Any, ...], Any] = {}
-
-    def name(arguments: Any, id_keys: Any = None, id_ignore_keys: Any = None) -> Any:
-        if id_keys is not None or id_ignore_keys is not None or not all(map(_is_plain, arguments.values())):
-            return made(arguments, id_keys, id_ignore_keys)
-        # as text, in which 1, 1.0 and True differ as they do in the digest
-        key = (type(arguments), *((argument, repr(value)) for argument, value in arguments.items()))
-        if key not in names:
-            if len(names) >= MOST_NAMES:
-                names.clear()
-            names[key] = made(arguments)
-        return names[key]
-
-    arguments_of_metrics.to_id = name
-
-
-def _is_plain(value: Any) -> bool:
-    members = value if type(value) is list else [value]
-    return all(member is None or type(member) in (str, int, float, bool) for member in members)
 
 
 def without_progress_bars(context: Any) -> None:

@@ -1,7 +1,5 @@
-"""Great Expectations' private parts: kinds that remember, names of metrics, and what it imports with itself."""
+"""Great Expectations' private parts: kinds that remember, and what it imports with itself."""
 
-import importlib.util
-import math
 import subprocess
 import sys
 import warnings
@@ -77,49 +75,3 @@ assert waiting()[0] is False
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-ARGUMENTS = [
-    {"column": "a", "batch_id": "frames-frame"},
-    {"batch_id": "frames-frame", "column": "a"},
-    {"column": "a", "min_value": 1, "max_value": None},
-    {"column": "a", "min_value": 1.0, "max_value": None},
-    {"column": "a", "min_value": True, "max_value": None},
-    {"column": "a", "min_value": "1", "max_value": None},
-    {"column": "a", "min_value": 0.0, "max_value": math.nan},
-    {"column": "a", "min_value": -0.0, "max_value": math.nan},
-    {"column": "a", "value_set": ["x", 1, None]},
-    {"column": "a", "value_set": ["x", "1", "None"]},
-    {"column": "a", "value_set": [["x"], {"y": 1}]},
-    {"column": "a"},
-    {},
-]
-
-
-@pytest.mark.usefixtures("gx")
-def test_names_that_are_remembered_are_those_that_the_library_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from great_expectations.core.id_dict import IDDict
-
-    made_anew = sys.modules["great_expectations.core.id_dict"].convert_to_json_serializable
-    made: list[Any] = []
-
-    def noted(data: Any) -> Any:
-        made.append(data)
-        return made_anew(data)
-
-    monkeypatch.setattr("great_expectations.core.id_dict.convert_to_json_serializable", noted)
-    stock = [stock_names()(IDDict(arguments)) for arguments in ARGUMENTS]
-    assert [IDDict(arguments).to_id() for arguments in ARGUMENTS] == stock
-    made.clear()
-    assert [IDDict(arguments).to_id() for arguments in ARGUMENTS] == stock
-    assert made == [{"column": "a", "value_set": [["x"], {"y": 1}]}], "only what is no plain value is named anew"
-    assert [IDDict(arguments).to_id({"column"}) for arguments in ARGUMENTS[:1]] == ["column=a"]
-
-
-def stock_names() -> Any:
-    """The library's own function, of a module that is executed anew."""
-    spec = importlib.util.find_spec("great_expectations.core.id_dict")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.IDDict.to_id
