@@ -78,7 +78,7 @@ class Timing:
 
 
 class Watch(ABC):
-    """Looks at something again and again, beside other work, until that ends.
+    """ContentIndex at something again and again, beside other work, until that ends.
 
     Args:
         every_s: seconds between two looks.

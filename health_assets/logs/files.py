@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.interruption import check
+from health_assets.logs.append_proof import Beginning
 from health_assets.logs.formats import reader_of
 from health_assets.logs.formats.foreign_lines import (
     MAX_LINE_BYTES,
@@ -31,7 +32,6 @@ from health_assets.logs.formats.foreign_lines import (
     Source,
     not_utf_8,
 )
-from health_assets.logs.growth import Beginning
 from health_assets.logs.identity import Hasher, Identity
 from health_assets.logs.limits import WITHOUT_LIMIT, Unpacking
 from health_assets.logs.mending import mended

@@ -1,7 +1,7 @@
 """The identity of a raw log: its bytes, whatever it is called and however it is packed.
 
 What belongs here: digests of plain bytes. What does not: reading files (`files`) and telling by the digests what became
-of a file (`recognition`).
+of a file (`file_matching`).
 
 A log that grows keeps its first bytes, so an identity is that of a beginning, too: another file is the same log if its
 first `plain_bytes` bytes have the same digest.

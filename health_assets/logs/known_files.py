@@ -1,7 +1,7 @@
 """Known files: what the ledger says of raw logs that were read, and what became of them.
 
-What belongs here: the two accounts that recognition and the ledger hand each other. What does not: finding out what
-became of a file (`recognition`), and what follows for ledger and tables (`warehouse.file_ledger`).
+What belongs here: the two accounts that file matching and the ledger hand each other. What does not: finding out what
+became of a file (`file_matching`), and what follows for ledger and tables (`warehouse.file_ledger`).
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class KnownFile:
 
 
 @dataclass(kw_only=True)
-class Recognized:
+class MatchedFiles:
     """The fates of known files, and the files that count now.
 
     Args:
@@ -53,14 +53,14 @@ class Recognized:
         copies: files that do not, with what they hold and the name of the file that counts for them.
         moved: known names, with the names under which their logs go on.
         resumed: files that were copies of a log that is gone and count again, with that log's known name.
-        pushed_out: known names that hold another known log now, of logs that are gone, not replaced.
+        displaced: known names that hold another known log now, of logs that are gone, not replaced.
         contained: known names whose logs are part of other logs that count by themselves.
         same: files that hold exactly what was read of a log that moved there, or of themselves before something about
             them changed, so that nothing has to be loaded again.
         gone: known names of logs that are nowhere any more.
         new: files of which nothing was read before.
         changed: files of which an earlier or another content was read.
-        back: contents from before files were cut, that files hold again.
+        restored: contents from before files were cut, that files hold again.
         before: by name of a changed file, what was read of it before.
     """
 
@@ -68,13 +68,13 @@ class Recognized:
     copies: dict[str, tuple[RawFile, Identity, str]] = field(default_factory=dict)
     moved: dict[str, str] = field(default_factory=dict)
     resumed: dict[str, str] = field(default_factory=dict)
-    pushed_out: set[str] = field(default_factory=set)
+    displaced: set[str] = field(default_factory=set)
     contained: set[str] = field(default_factory=set)
     same: dict[str, RawFile] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     new: list[RawFile] = field(default_factory=list)
     changed: list[RawFile] = field(default_factory=list)
-    back: set[str] = field(default_factory=set)
+    restored: set[str] = field(default_factory=set)
     before: dict[str, KnownFile] = field(default_factory=dict)
 
     def name_now(self, known: str) -> str:
@@ -97,17 +97,17 @@ class Recognized:
         )
 
 
-def is_settled(known: Mapping[str, KnownFile], found: Recognized) -> bool:
+def is_settled(known: Mapping[str, KnownFile], found: MatchedFiles) -> bool:
     """Whether nothing became of the known files that the ledger does not know, and there is none to be read.
 
     A file that was read to its end, and holds what it did, may have another change time.
 
     Args:
         known: the ledger's word on the files.
-        found: files that were recognized with it.
+        found: files that were matched with it.
     """
     fates = (
-        found.new, found.changed, found.moved, found.resumed, found.pushed_out, found.contained, found.back,
+        found.new, found.changed, found.moved, found.resumed, found.displaced, found.contained, found.restored,
     )  # fmt: skip
     gone = {name for name, own in known.items() if own.gone_at is not None}
     return not any(fates) and found.gone == gone and found.has_copies_of(known, with_change_times=False)

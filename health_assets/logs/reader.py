@@ -20,8 +20,8 @@ from health_assets.core.judges import KINDS, TRUSTED, Trust, among, judged_by
 from health_assets.core.private_files import private_files
 from health_assets.core.targets import Targets
 from health_assets.core.temporary import temporary_folder
+from health_assets.logs.append_proof import Beginning
 from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
-from health_assets.logs.growth import Beginning
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import parsed_lines
 from health_assets.logs.native_fields import SIGNALS

@@ -25,8 +25,8 @@ from health_assets.logs.reader import reading
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import names_of
 from health_assets.logs.tally import REJECTED, Content
+from health_assets.pipeline.append_detection import Appended
 from health_assets.pipeline.executor_sharding import Seen, dealt_out, stamps_of
-from health_assets.pipeline.grown_files import Grown
 from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.warehouse.ledger_parts import Lines, Part
 from health_assets.warehouse.session import InsertArrow
@@ -69,7 +69,7 @@ class ReadTask:
         targets: what rows are made with.
         trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: what is taken of the files.
-        grown: those of which only what is new is read.
+        appended: those of which only what is new is read.
         is_apart: whether it is one of several, each for a core of its own on any machine.
     """
 
@@ -78,7 +78,7 @@ class ReadTask:
     targets: Targets
     trusted_judgements: Trust
     limits: Limits
-    grown: Grown
+    appended: Appended
     is_apart: bool = False
 
     def dealt_out(self) -> Iterator["ReadTask"]:
@@ -133,7 +133,7 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
     identities: Identities = {}
     with (
         temporary_folder() as folder,
-        reading(files, notes, identities, own.limits, own.grown.beginnings, is_apart=own.is_apart) as parser,
+        reading(files, notes, identities, own.limits, own.appended.beginnings, is_apart=own.is_apart) as parser,
     ):
         stream = parser.records(own.targets, own.trusted_judgements)
         most_rejected = own.limits.rejected_lines
@@ -144,13 +144,13 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
             folder,
             most_rejected,
             parser.tally(),
-            own.grown.rejected_before(files),
+            own.appended.rejected_before(files),
         )
         insert(STREAMED_TABLE, router.streamed(stream, parser.converted))
         with parser.spans(own.targets) as spans:
             if spans:
                 router.read(spans)
-            contents = own.grown.with_known(files, router.contents())
+            contents = own.appended.with_known(files, router.contents())
             for table, rows in router.set_aside():
                 insert(table, rows)
     found = parts_of(files, contents)

@@ -13,7 +13,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.routing import Rejection
-from health_assets.pipeline.grown_files import Grown
+from health_assets.pipeline.append_detection import Appended
 from health_assets.warehouse.ledger_parts import Lines, Part
 
 
@@ -57,12 +57,12 @@ class IngestReport:
     told: Mapping[str, str] = field(default_factory=dict)
     read_by_file: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def add_read(self, files: Sequence[RawFile], found: Mapping[Part, Lines], grown_files: Grown) -> None:
+    def add_read(self, files: Sequence[RawFile], found: Mapping[Part, Lines], appended: Appended) -> None:
         """Count what was read of files, and those of the files that hold any lines."""
         names = {part.source_file for part in found}
         self.files_read += sorted(names)
-        self.bytes_read += sum(grown_files.read_bytes(file) for file in files if file.source_file in names)
-        for part, lines in grown_files.without_known(found).items():
+        self.bytes_read += sum(appended.read_bytes(file) for file in files if file.source_file in names)
+        for part, lines in appended.without_known(found).items():
             if part.record_type == "span":
                 self.spans_read += lines
             else:

@@ -21,10 +21,10 @@ from health_assets.core.hours import HOUR, NO_HOURS, HourGroups, HourRange, cont
 from health_assets.core.judges import TRUSTED, Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
+from health_assets.logs.file_matching import match_files
 from health_assets.logs.files import RawFile
-from health_assets.logs.known_files import Recognized
+from health_assets.logs.known_files import MatchedFiles
 from health_assets.logs.limits import Limits, current_limits
-from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import names_of
 from health_assets.pipeline.enrichment import resolve_usage
 from health_assets.pipeline.fingerprints import RECORDS, RunFingerprint
@@ -95,16 +95,16 @@ def ingest(
     groups, span = (HourGroups(hours.ranges), HourRange(hours.start, hours.end)) if hours else (None, NO_HOURS)
     report = IngestReport(hours=span, files_seen=len(files) + len(unreadable), unreadable=unreadable)
     limits = limits or current_limits()
-    recognized, report.told = _settled(session, files, unreadable, trusted_judgements, limits, read_anew=read_anew)
-    present = names_of(recognized.files) | Ledger(session).emptied()
+    matched, report.told = _settled(session, files, unreadable, trusted_judgements, limits, read_anew=read_anew)
+    present = names_of(matched.files) | Ledger(session).emptied()
     scope = IngestScope(session, span, present, lookback_hours, reach_hours, horizon)
-    loading = Loading(session, recognized, scope, targets, unreadable, trusted_judgements, limits)
+    loading = Loading(session, matched, scope, targets, unreadable, trusted_judgements, limits)
     Ledger(session).write_unreadable(unreadable)
 
     due = loading.compare_with_ledger()
     found = loading.load_lines(due)
-    report.add_read(files, found, due.grown)
-    cut = FileLedger(session).note_cut(loading.cut(due.lines_less(found)), recognized.before)
+    report.add_read(files, found, due.appended)
+    cut = FileLedger(session).note_cut(loading.cut(due.lines_less(found)), matched.before)
     less = {name: TOLD_OF_CUT.format(counted(lines, "line")) for name, lines in cut.items()}
     report.told = {**loading.told, **less, **report.told}
     report.main_rejection = loading.main_rejection
@@ -142,12 +142,12 @@ def _settled(
     limits: Limits,
     *,
     read_anew: bool,
-) -> tuple[Recognized, dict[str, str]]:
+) -> tuple[MatchedFiles, dict[str, str]]:
     """Recognize the files and bring ledger and tables in step with them; the texts say what to tell of files."""
     ledger = FileLedger(session)
     known = ledger.known(limits.until)
-    recognized = recognize(known, files, unreadable, unpacking=limits.unpacking, trusted=trusted, anew=read_anew)
-    return recognized, ledger.settle(known, recognized)
+    matched = match_files(known, files, unreadable, unpacking=limits.unpacking, trusted=trusted, anew=read_anew)
+    return matched, ledger.settle(known, matched)
 
 
 def _touched_hours(scope: IngestScope, changed: Iterable[Part]) -> dict[str, set[datetime]]:

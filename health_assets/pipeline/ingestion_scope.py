@@ -16,7 +16,7 @@ from ibis import ir
 from health_assets.core.hours import EVER, HourRange
 from health_assets.logs.files import RawFile
 from health_assets.logs.stores import names_of
-from health_assets.pipeline.grown_files import Grown
+from health_assets.pipeline.append_detection import Appended
 from health_assets.pipeline.trace_assembly import PrunedSpans
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
@@ -125,7 +125,7 @@ class LoadPlan:
         not_loaded: known parts that the tables do not have as they are, asked for or not.
         lost: parts asked for that the tables had, or were to get, and that are found to be lost just now.
         traces: (trace_id, hour) of the spans whose rows are to be replaced; None without any.
-        grown: those of the changed files that only grew, whose rows stay.
+        appended: those of the changed files that only grew, whose rows stay.
     """
 
     new: Sequence[RawFile]
@@ -135,7 +135,7 @@ class LoadPlan:
     not_loaded: AbstractSet[Part]
     lost: AbstractSet[Part]
     traces: ir.Table | None
-    grown: Grown
+    appended: Appended
 
     @property
     def fresh(self) -> list[RawFile]:
@@ -151,7 +151,7 @@ class LoadPlan:
         """Count by how many lines a part of a changed file has become shorter, where it has.
 
         A rejected line that the file no longer has may be a good one now, such as one that was half written, and a good
-        one a rejected one. The file may hold what it held all the same (`recognition.cut_or_replaced`).
+        one a rejected one. The file may hold what it held all the same (`file_matching.cut_or_replaced`).
         """
         more: Counter[tuple[str, bool]] = Counter()
         fewer: list[tuple[Part, int]] = []

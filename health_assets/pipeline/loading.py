@@ -16,19 +16,19 @@ from health_assets.core.hours import EVER, contiguous
 from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
+from health_assets.logs.file_matching import cut_or_replaced
 from health_assets.logs.files import RawFile
 from health_assets.logs.formats.langfuse_traces import OPEN, OPEN_TRACE
 from health_assets.logs.identity import Identity
-from health_assets.logs.known_files import Recognized
+from health_assets.logs.known_files import MatchedFiles
 from health_assets.logs.limits import Limits
 from health_assets.logs.mending import MENDED
-from health_assets.logs.recognition import cut_or_replaced
 from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.logs.stores import is_among, names_of, reason_of
+from health_assets.pipeline.append_detection import NOTHING, Appended, detect_appends
 from health_assets.pipeline.enrichment import resolve_judges, resolve_names, resolve_slas
 from health_assets.pipeline.executor_sharding import faults_of
 from health_assets.pipeline.file_reading import ReadResult, ReadTask, RowFilter, read_files
-from health_assets.pipeline.grown_files import NOTHING, Grown, grown
 from health_assets.pipeline.ingestion_scope import IngestScope, LoadPlan
 from health_assets.pipeline.superseding import add_up_violations, keep_winners
 from health_assets.pipeline.trace_assembly import TraceAssembly, affected_hours, traces_of
@@ -50,7 +50,7 @@ class Loading:
 
     Args:
         session: a write session.
-        recognized: the raw logs that there are now, and what became of those that were read.
+        matched: the raw logs that there are now, and what became of those that were read.
         scope: the scope of the run.
         targets: targets that resolve SLA breaches.
         unreadable: files and folders that cannot be read, with the reason.
@@ -61,7 +61,7 @@ class Loading:
     def __init__(
         self,
         session: Session,
-        recognized: Recognized,
+        matched: MatchedFiles,
         scope: IngestScope,
         targets: Targets,
         unreadable: Mapping[str, str],
@@ -69,7 +69,7 @@ class Loading:
         limits: Limits,
     ) -> None:
         self._session = session
-        self._recognized = recognized
+        self._matched = matched
         self._scope = scope
         self._targets = targets
         self._unreadable = unreadable
@@ -99,14 +99,14 @@ class Loading:
         ledger.load_again([kind for kind in TABLE_OF_RECORD if kind != "span"], scope.span, "raw_logs")
         for hours in contiguous(scope.restored["spans"]):
             ledger.load_again(["span"], hours, "spans")
-        new, changed = self._recognized.new, self._recognized.changed
+        new, changed = self._matched.new, self._matched.changed
         before = {entry.part: entry for entry in ledger.entries(names_of(changed))}
         ledger.unload_damaged(scope.hours, [table for table in RECORD_TABLES if table != "spans"])
         seen_by_traces = scope.span.extended_back(scope.trace_hours).extended_forward(scope.trace_hours)
         ledger.unload_damaged(seen_by_traces, ["spans"])
         lost = {part for part in FileLedger(self._session).write_off() if scope.includes(part)}
         not_loaded = set(ledger.not_loaded())
-        grown_files, known = self._settle_growth(before.keys())
+        appended, known = self._settle_growth(before.keys())
         waiting = {part: lines for part, lines in known.items() if scope.includes(part)}
         restored = {part: lines for part, lines in (known | self._unreadable_parts).items() if scope.restores(part)}
         _require(restored, scope.present, self._unreadable)
@@ -119,29 +119,29 @@ class Loading:
             not_loaded=not_loaded,
             lost=lost,
             traces=traces_of(self._session, _spans(waiting)),
-            grown=grown_files,
+            appended=appended,
         )
 
-    def _settle_growth(self, before: Collection[Part]) -> tuple[Grown, dict[Part, int]]:
+    def _settle_growth(self, before: Collection[Part]) -> tuple[Appended, dict[Part, int]]:
         """Unload what is asked for of the changed files but those that only grew; gives these, and what must be loaded.
 
         A file that only grew is read as a whole where a table lacks rows of it, or where its lines compete anew.
         """
-        scope, changed = self._scope, self._recognized.changed
+        scope, changed = self._scope, self._matched.changed
         entries = self._ledger.entries(names_of(changed))
         incomplete = {entry.part.source_file for entry in entries if scope.includes(entry.part) and not entry.is_loaded}
         # the proof of growth is not sent to other machines
         files = [file for file in changed if file.source_file not in incomplete and not self._session.spreads]
-        grown_files = grown(files, self._recognized.before, entries, self._limits)
+        appended = detect_appends(files, self._matched.before, entries, self._limits)
         while True:
             self._ledger.unload(
-                part for part in before if scope.includes(part) and part.source_file not in grown_files.beginnings
+                part for part in before if scope.includes(part) and part.source_file not in appended.beginnings
             )
             known = self._waiting()
             wanted = {part.source_file for part in known if scope.includes(part) or scope.restores(part)}
-            if not wanted & grown_files.beginnings.keys():
-                return grown_files, known
-            grown_files = grown_files.without(wanted)
+            if not wanted & appended.beginnings.keys():
+                return appended, known
+            appended = appended.without(wanted)
 
     def _waiting(self) -> dict[Part, int]:
         """Parts that must be loaded, with their records; what follows from spans is not among them."""
@@ -165,7 +165,7 @@ class Loading:
         fresh = names_of(due.fresh)
         self._ledger.delete_rows(due.waiting)
         self._competing |= _hours_with_ids(due.waiting)
-        found = self._read(fresh | _names_with_lines(due.waiting), fresh, due.waiting, due.grown)
+        found = self._read(fresh | _names_with_lines(due.waiting), fresh, due.waiting, due.appended)
         self._ledger.mark_loaded(due.waiting)
         self._ledger.forget(due.changed)
         entries = _entries(due, due.fresh_parts(found), self._scope)
@@ -175,8 +175,8 @@ class Loading:
     def cut(self, less: Mapping[Part, int]) -> dict[Part, int]:
         """The parts with fewer lines than before whose files were cut or replaced, not only read otherwise."""
         names = {part.source_file for part in less}
-        files = [file for file in self._recognized.changed if file.source_file in names]
-        before = {name: self._recognized.before[name].identity for name in names}
+        files = [file for file in self._matched.changed if file.source_file in names]
+        before = {name: self._matched.before[name].identity for name in names}
         gone = cut_or_replaced(files, before, self._identities, self._limits.unpacking)
         return {part: lines for part, lines in less.items() if part.source_file in gone}
 
@@ -204,7 +204,7 @@ class Loading:
         return assembly.changed | (due.not_loaded & assembly.loaded)
 
     def _read(
-        self, names: AbstractSet[str], fresh: AbstractSet[str], known: Collection[Part], grown_files: Grown = NOTHING
+        self, names: AbstractSet[str], fresh: AbstractSet[str], known: Collection[Part], appended: Appended = NOTHING
     ) -> dict[Part, Lines]:
         """Read the files of these names once, and send every line that is wanted to its table; gives what they hold.
 
@@ -212,12 +212,12 @@ class Loading:
             names: names of the files.
             fresh: those of which everything is wanted that is asked for.
             known: the parts that are wanted of all others.
-            grown_files: those of which only what is new is read.
+            appended: those of which only what is new is read.
 
         Raises:
             UnreadableFilesError: files cannot be read.
         """
-        files = [file for file in self._recognized.files if file.source_file in names]
+        files = [file for file in self._matched.files if file.source_file in names]
         if not files:
             return {}
         wanted = RowFilter(scope=self._scope, fresh=fresh, known=frozenset(known))
@@ -227,16 +227,16 @@ class Loading:
             targets=self._targets,
             trusted_judgements=self._trusted_judgements,
             limits=self._limits,
-            grown=grown_files,
+            appended=appended,
         )
         passes = [*whole.dealt_out()] if self._session.spreads else [whole]
         accounts = self._session.insert_from_each(passes, read_files, ReadResult)
         if faults := faults_of(files, accounts):
             raise UnreadableFilesError(faults)
-        return self._accounted(wanted, files, accounts, grown_files)
+        return self._accounted(wanted, files, accounts, appended)
 
     def _accounted(
-        self, wanted: RowFilter, files: Sequence[RawFile], accounts: Sequence[ReadResult], grown_files: Grown
+        self, wanted: RowFilter, files: Sequence[RawFile], accounts: Sequence[ReadResult], appended: Appended
     ) -> dict[Part, Lines]:
         """Note what was read of files; gives what they hold."""
         all_rejected = [account.rejections for account in accounts if account.rejections is not None]
@@ -256,7 +256,7 @@ class Loading:
             self._future |= account.future
         self.told |= {name: sentence for name, own in notes.items() if (sentence := _told_notes(own))}
         self._ledger.write_notes(names_of(files), notes)
-        read = [part for part, lines in grown_files.without_known(found).items() if lines]
+        read = [part for part, lines in appended.without_known(found).items() if lines]
         self._competing |= _hours_with_ids(part for part in read if part in wanted)
         return found
 
@@ -294,7 +294,7 @@ class Loading:
             if resolve_slas(session, hours, targets):
                 changed["executions"] |= set(hours)
         for hours in span:
-            changed["judgements"] |= resolve_judges(session, hours, self._recognized.files, self._trusted_judgements)
+            changed["judgements"] |= resolve_judges(session, hours, self._matched.files, self._trusted_judgements)
         return changed
 
 

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Self
 
 from health_assets.core.settings import Settings
-from health_assets.logs.known_files import KnownFile, Recognized, is_settled
+from health_assets.logs.file_matching import match_files
+from health_assets.logs.known_files import KnownFile, MatchedFiles, is_settled
 from health_assets.logs.limits import Limits
-from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import Faults, distrusted, list_files
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
@@ -25,13 +25,13 @@ class LogFiles:
 
     Args:
         known: what the ledger says of them.
-        recognized: what became of those that were read, and which count.
+        matched: what became of those that were read, and which count.
         unreadable: those that cannot be read, with the reason.
         oddities: what is odd about them, by name.
     """
 
     known: Mapping[str, KnownFile]
-    recognized: Recognized
+    matched: MatchedFiles
     unreadable: Faults
     oddities: Mapping[str, str]
 
@@ -53,7 +53,7 @@ class LogFiles:
         unpacking = Limits.of(settings, now).unpacking
         return cls(
             known=known,
-            recognized=recognize(known, files, unreadable, unpacking=unpacking, trusted=settings.trust),
+            matched=match_files(known, files, unreadable, unpacking=unpacking, trusted=settings.trust),
             unreadable=unreadable,
             oddities=distrusted(files, settings.trust) | oddities,
         )
@@ -61,14 +61,14 @@ class LogFiles:
     @property
     def new_bytes(self) -> int:
         """The bytes of files that have to be read; of one that has become longer, what is new."""
-        before = self.recognized.before
-        changed = sum(_bytes_to_read(file.size_bytes, before[file.source_file]) for file in self.recognized.changed)
-        return changed + sum(file.size_bytes for file in self.recognized.new)
+        before = self.matched.before
+        changed = sum(_bytes_to_read(file.size_bytes, before[file.source_file]) for file in self.matched.changed)
+        return changed + sum(file.size_bytes for file in self.matched.new)
 
     def changes(self, session: Session, settings: Settings) -> Iterator[str]:
         """Reasons, each in a sentence, for which they have to be loaded, or the ledger says something else of them."""
         ledger = Ledger(session)
-        if not self.recognized.files:
+        if not self.matched.files:
             yield "no raw log is there"
         if self.unreadable != ledger.unreadable():
             yield "a raw log cannot be read, or could not"
@@ -76,7 +76,7 @@ class LogFiles:
             yield "the raw root is another one"
         if not FileLedger(session).has_noted(self.oddities):
             yield "something else is odd about the raw logs"
-        if not is_settled(self.known, self.recognized):
+        if not is_settled(self.known, self.matched):
             yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"
 
 

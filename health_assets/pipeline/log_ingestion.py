@@ -131,7 +131,7 @@ def compared_logs(pipeline: Pipeline) -> tuple[LogFiles, bool]:
             return files, any(files.changes(session, settings))
     except NoWarehouseError:
         files = LogFiles.of({}, settings, now)
-        return files, bool(files.recognized.files)
+        return files, bool(files.matched.files)
 
 
 class _Failures:

@@ -44,7 +44,7 @@ def changes_of_records(session: Session, settings: Settings, hours: HourGroups, 
     """
     files = LogFiles.of(known_files(session, settings, now), settings, now)
     yield from files.changes(session, settings)
-    names = names_of(files.recognized.files)
+    names = names_of(files.matched.files)
     scope = IngestScope(
         session, hours.span, names, settings.reach_hours, settings.lookback_hours, settings.horizon(now)
     )

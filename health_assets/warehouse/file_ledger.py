@@ -1,7 +1,7 @@
 """The ledger's account of files: which there are, what they hold, what became of those that are no longer there.
 
 What belongs here: keeping the ledger and the rows of tables in step with files that were renamed, packed, copied or
-deleted. What does not: finding that out (`logs.recognition`) and the account of what is loaded (`ledger`).
+deleted. What does not: finding that out (`logs.file_matching`) and the account of what is loaded (`ledger`).
 
 A log that goes on under another name takes its rows and parts with it. One that is gone keeps them: they are all that
 is left of it. Its lines that no table had yet are lost, which is noted in `raw_logs`; so are those that a file held
@@ -22,7 +22,7 @@ from health_assets.core.hours import EVER, HOUR, HourRange
 from health_assets.core.systems import parts
 from health_assets.core.wording import counted
 from health_assets.logs.identity import Identity
-from health_assets.logs.known_files import KnownFile, Recognized
+from health_assets.logs.known_files import KnownFile, MatchedFiles
 from health_assets.logs.stores import RawFile, Stamp
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, SUPERSEDED, TABLE_OF_RECORD
 from health_assets.warehouse.file_rows import columns_of_identity, insert_files
@@ -114,12 +114,12 @@ class FileLedger:
             for name, *stamp, rejected, future, notes, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
         }
 
-    def settle(self, known: Mapping[str, KnownFile], found: Recognized) -> dict[str, str]:
+    def settle(self, known: Mapping[str, KnownFile], found: MatchedFiles) -> dict[str, str]:
         """Bring ledger and tables in step with what became of known files.
 
         Args:
             known: result of `known`.
-            found: files that were recognized with it.
+            found: files that were matched with it.
 
         Returns:
             By name of a file, what people should be told of it.
@@ -129,8 +129,8 @@ class FileLedger:
         is_same = found.has_copies_of(known)
         if not is_same:
             self._session.query("DELETE FROM raw_files WHERE copy_of IS NOT NULL")
-        self._forget(found.back)
-        renamed = self._names_beside(found.contained, ELSEWHERE) | self._names_beside(found.pushed_out, GONE)
+        self._forget(found.restored)
+        renamed = self._names_beside(found.contained, ELSEWHERE) | self._names_beside(found.displaced, GONE)
         renamed |= found.moved
         self._rename(renamed)
         self._empty([renamed[name] for name in found.contained])
@@ -143,10 +143,10 @@ class FileLedger:
             )
         self._learn_change_times(known, found)
         self._unload_ties([*found.moved.values()])
-        self._note_gone(found.gone | {renamed[name] for name in found.pushed_out})
+        self._note_gone(found.gone | {renamed[name] for name in found.displaced})
         return told
 
-    def _learn_change_times(self, known: Mapping[str, KnownFile], found: Recognized) -> None:
+    def _learn_change_times(self, known: Mapping[str, KnownFile], found: MatchedFiles) -> None:
         """Note when files last changed of which an older version did not."""
         times = {
             file.source_file: file.changed_ns

@@ -14,7 +14,7 @@ import pytest
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.sensors import late_logs_sensor
-from health_assets.logs import file_looks, plain
+from health_assets.logs import content_index, plain
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.limits import WITHOUT_LIMIT, Limits, Unpacking
@@ -368,7 +368,7 @@ def test_a_log_beyond_its_most_is_compared_with_others_only_up_to_there(
             read_bytes.append(0 if isinstance(block, Damage) else len(block))
             yield block
 
-    monkeypatch.setattr(file_looks, "plain_blocks", counted)
+    monkeypatch.setattr(content_index, "plain_blocks", counted)
     project.ingest(HourRange.of(START))
     assert sum(read_bytes) == limits.unpacked_bytes
     assert project.query("SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL") == []

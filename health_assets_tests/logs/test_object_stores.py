@@ -21,12 +21,12 @@ from health_assets.core.raw_roots import raw_root
 from health_assets.core.settings import Settings, load_settings
 from health_assets.core.targets import load_targets
 from health_assets.logs import read_ahead
+from health_assets.logs.file_matching import match_files
 from health_assets.logs.files import Identities, line_batches
 from health_assets.logs.known_files import KnownFile
 from health_assets.logs.limits import WITHOUT_LIMIT
 from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.reader import contents
-from health_assets.logs.recognition import recognize
 from health_assets.logs.stores import RawFile, list_files
 from health_assets.pipeline.ingestion import ingest
 from health_assets.warehouse.ledger import Ledger
@@ -336,7 +336,7 @@ def listed(far: SlowProxy) -> list[RawFile]:
     return files
 
 
-@pytest.mark.parametrize("what", ["lines", "recognition", "identities"])
+@pytest.mark.parametrize("what", ["lines", "file matching", "identities"])
 def test_many_objects_are_asked_for_side_by_side(far: SlowProxy, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     files = listed(far)
     identities: Identities = {}
@@ -348,8 +348,8 @@ def test_many_objects_are_asked_for_side_by_side(far: SlowProxy, monkeypatch: py
     }
     read = {
         "lines": lambda: list(line_batches(enumerate(files))),
-        "recognition": lambda: recognize({}, files, unpacking=WITHOUT_LIMIT),
-        "identities": lambda: recognize(known, files, unpacking=WITHOUT_LIMIT),
+        "file matching": lambda: match_files({}, files, unpacking=WITHOUT_LIMIT),
+        "identities": lambda: match_files(known, files, unpacking=WITHOUT_LIMIT),
     }[what]
     parallel_s = seconds_of(read)
     requests = len(far.requests)

@@ -19,8 +19,8 @@ from health_assets.logs.limits import current_limits
 from health_assets.logs.reader import in_process
 from health_assets.logs.routing import main_rejection
 from health_assets.pipeline import executor_sharding
+from health_assets.pipeline.append_detection import NOTHING
 from health_assets.pipeline.file_reading import ReadResult, ReadTask, RowFilter, read_files
-from health_assets.pipeline.grown_files import NOTHING
 from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.warehouse.session import InsertArrow
 from health_assets.warehouse.store import Warehouse

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.logs.known_files import Recognized
+from health_assets.logs.known_files import MatchedFiles
 from health_assets.logs.stores import RawFile
 from health_assets.pipeline import ingestion
 from health_assets.warehouse.file_ledger import FileLedger
@@ -143,18 +143,18 @@ def rows_of_every_kind(project: Project) -> dict[str, list[Row]]:
     return {name: [{**row, "source_file": ""} for row in rows] for name, rows in tables.items()}
 
 
-@pytest.mark.parametrize("is_recognized", [True, False], ids=["recognized", "not recognized"])
+@pytest.mark.parametrize("is_recognized", [True, False], ids=["matched", "not matched"])
 def test_a_loaded_log_that_is_gzipped_leaves_every_table_as_it_was_since_it_is_recognized(
     project: Project, monkeypatch: pytest.MonkeyPatch, is_recognized: bool
 ) -> None:
-    """Without being recognized, lines without an id would count twice."""
+    """Without being matched, lines without an id would count twice."""
     path = project.write_log("app.jsonl", [*map(line, ONE_OF_EVERY_KIND), otlp_line(span(1, 1, START))])
     project.ingest(FIRST)
     before = rows_of_every_kind(project)
     assert {len(rows) for rows in before.values()} == {1}
     gzipped(path)
     if not is_recognized:
-        monkeypatch.setattr(ingestion, "recognize", lambda _, files, *__, **___: Recognized(files=files, new=files))
+        monkeypatch.setattr(ingestion, "match_files", lambda _, files, *__, **___: MatchedFiles(files=files, new=files))
     project.ingest(FIRST)
     after = rows_of_every_kind(project)
     doubled = {name for name in RECORD_TABLES if len(after[name]) != 1}

@@ -224,8 +224,8 @@ class Project:
 
     def not_loaded(self) -> set[str]:
         """The files that a look at the logs finds to load."""
-        recognized = compared_logs(self.pipeline)[0].recognized
-        return {file.source_file for file in [*recognized.new, *recognized.changed]}
+        matched = compared_logs(self.pipeline)[0].matched
+        return {file.source_file for file in [*matched.new, *matched.changed]}
 
     def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
         with self.warehouse.read() as session:

@@ -83,7 +83,7 @@ class SessionAnswer:
 
 
 class Sessions:
-    """Looks sessions and lines up, one at a time, in the order in which they are asked for.
+    """ContentIndex sessions and lines up, one at a time, in the order in which they are asked for.
 
     Args:
         settings: the warehouse, and how long an answer is kept.

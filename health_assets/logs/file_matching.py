@@ -1,7 +1,7 @@
-"""Recognition: what became of raw logs that the ledger knows, by what they hold and not by their names.
+"""File matching: what became of raw logs that the ledger knows, by what they hold and not by their names.
 
 What belongs here: comparing the files that there are now with those that were read, and with each other. What does not:
-looking into files (`file_looks`), what follows for the ledger and the tables (`warehouse.file_ledger`) and reading
+looking into files (`content_index`), what follows for the ledger and the tables (`warehouse.file_ledger`) and reading
 lines (`logs`).
 
 A log is *contained* in a file whose plain bytes begin with the log's: the same log renamed, packed, rotated or copied,
@@ -19,14 +19,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from health_assets.core.judges import TRUSTED, Trust
-from health_assets.logs.file_looks import Looks
+from health_assets.logs.content_index import ContentIndex
 from health_assets.logs.identity import Identity, shorter_heads
-from health_assets.logs.known_files import KnownFile, Recognized
+from health_assets.logs.known_files import KnownFile, MatchedFiles
 from health_assets.logs.limits import Unpacking
 from health_assets.logs.stores import RawFile, Stamp, is_among, is_same_stamp, is_trusted
 
 
-def recognize(
+def match_files(
     known: Mapping[str, KnownFile],
     files: Sequence[RawFile],
     unreadable: Collection[str] = (),
@@ -34,7 +34,7 @@ def recognize(
     unpacking: Unpacking,
     trusted: Trust = TRUSTED,
     anew: bool = False,
-) -> Recognized:
+) -> MatchedFiles:
     """Find out what became of known files, and which of those there are now count.
 
     Args:
@@ -65,8 +65,8 @@ def cut_or_replaced(
         unpacking: most that is read of one file, once it is unpacked.
     """
     chosen = [file for file in files if before[file.source_file] is not None]
-    looks = Looks({file.source_file: now.get(file.source_file) for file in chosen}, [], unpacking)
-    return {file.source_file for file in chosen if not looks.contains(file, before[file.source_file])}
+    index = ContentIndex({file.source_file: now.get(file.source_file) for file in chosen}, [], unpacking)
+    return {file.source_file for file in chosen if not index.contains(file, before[file.source_file])}
 
 
 class _Comparison:
@@ -94,7 +94,7 @@ class _Comparison:
             for own in known.values()
             if own.copy_of is None and own.identity is not None and not own.is_cut
         )
-        self._looks = Looks(
+        self._index = ContentIndex(
             {name: known[name].identity for name in self._unchanged},
             [file for name, file in self._files.items() if name not in self._unchanged],
             unpacking,
@@ -107,17 +107,17 @@ class _Comparison:
         self._confirmed = {
             name: file
             for name, file in doubtful.items()
-            if (before := known[name].identity) is not None and self._looks.is_whole_and(file, before)
+            if (before := known[name].identity) is not None and self._index.is_whole_and(file, before)
         }
         self._rewritten = doubtful.keys() - self._confirmed.keys()
         self._unchanged |= self._confirmed.keys()
 
-    def result(self) -> Recognized:
+    def result(self) -> MatchedFiles:
         copies = self._copies()
         counting = [name for name in self._files if name not in copies]
-        found = Recognized(files=[self._files[name] for name in counting])
+        found = MatchedFiles(files=[self._files[name] for name in counting])
         for name, keeper in copies.items():
-            identity = self._looks.identity(self._files[name])
+            identity = self._index.identity(self._files[name])
             if identity:
                 found.copies[name] = (self._files[name], identity, keeper)
         self._find_moved(found, copies)
@@ -129,7 +129,7 @@ class _Comparison:
             and name not in self._files
             and name not in found.moved
             and name not in found.contained
-            and name not in found.back
+            and name not in found.restored
             and (own.is_cut or not is_among(self._unreadable, name))
         }
         counted = {name: file for name, file in self._confirmed.items() if self._counted(name) and name not in copies}
@@ -137,9 +137,9 @@ class _Comparison:
         self._find_unread(found)
         return found
 
-    def _find_unread(self, found: Recognized) -> None:
+    def _find_unread(self, found: MatchedFiles) -> None:
         """Tell which of the files that count have to be read."""
-        displaced = found.contained | found.pushed_out
+        displaced = found.contained | found.displaced
         stamps = {
             found.name_now(name): own.stamp
             for name, own in self._known.items()
@@ -171,12 +171,12 @@ class _Comparison:
             return settled
         rest = [file for name, file in self._files.items() if name not in settled]
         steady = [file.source_file for file in rest if file.source_file not in doubtful]
-        holders = self._looks.holders(
+        holders = self._index.holders(
             [
-                (self._looks.heads_among(doubtful), rest),
-                (self._looks.heads_among(steady), [self._files[name] for name in doubtful]),
+                (self._index.heads_among(doubtful), rest),
+                (self._index.heads_among(steady), [self._files[name] for name in doubtful]),
             ],
-            lambda names: self._looks.identities([self._files[name] for name in names]),
+            lambda names: self._index.identities([self._files[name] for name in names]),
         )
         longer: dict[str, str] = {}
         for name, others in holders.items():
@@ -208,7 +208,7 @@ class _Comparison:
         """Whether a file that begins with all of another makes that one its copy."""
         if not self._may_count_for(other, name):
             return False
-        is_longer = not self._looks.is_same(self._files[name], self._files[other])
+        is_longer = not self._index.is_same(self._files[name], self._files[other])
         return is_longer or self._rank(name) < self._rank(other)
 
     def _may_count_for(self, other: str, name: str) -> bool:
@@ -229,18 +229,18 @@ class _Comparison:
 
     # -- files that were read --
 
-    def _find_moved(self, found: Recognized, copies: Mapping[str, str]) -> None:
+    def _find_moved(self, found: MatchedFiles, copies: Mapping[str, str]) -> None:
         """Find the logs that are not, or not only, under their old names."""
-        homeless = {name: own.identity for name, own in self._homeless(copies) if own.identity}
-        homes = self._homes(homeless, copies)
-        resuming = self._resuming(homeless.keys() - homes.keys(), copies)
-        homes |= resuming
+        unmatched = {name: own.identity for name, own in self._unmatched(copies) if own.identity}
+        matches = self._matches(unmatched, copies)
+        resuming = self._resuming(unmatched.keys() - matches.keys(), copies)
+        matches |= resuming
         taken: set[str] = set()
-        for name in sorted(homes, key=lambda name: (homeless[name].plain_bytes, name), reverse=True):
-            home = homes[name]
+        for name in sorted(matches, key=lambda name: (unmatched[name].plain_bytes, name), reverse=True):
+            home = matches[name]
             if name in resuming:
                 found.resumed[home] = name
-            if home in taken or self._goes_on(home, homes):
+            if home in taken or self._goes_on(home, matches):
                 found.contained.add(name)
                 continue
             taken.add(home)
@@ -250,14 +250,16 @@ class _Comparison:
         found.contained |= {name for name in copies if self._counted(name) and name not in found.moved}
         self._find_displaced(found, taken)
 
-    def _find_back(self, found: Recognized) -> None:
+    def _find_back(self, found: MatchedFiles) -> None:
         """Find what files held before they were cut, in files that are others than in the last run."""
         cut = {name: own.identity for name, own in self._known.items() if own.is_cut and own.identity}
         others = [file for name, file in self._files.items() if name not in self._unchanged]
-        holders = self._looks.holders([({name: own.heads for name, own in cut.items()}, others)], lambda _: cut)
-        found.back = {name for name, files in holders.items() if any(self._may_count_for(file, name) for file in files)}
+        holders = self._index.holders([({name: own.heads for name, own in cut.items()}, others)], lambda _: cut)
+        found.restored = {
+            name for name, files in holders.items() if any(self._may_count_for(file, name) for file in files)
+        }
 
-    def _homes(self, homeless: Mapping[str, Identity], copies: Mapping[str, str]) -> dict[str, str]:
+    def _matches(self, unmatched: Mapping[str, Identity], copies: Mapping[str, str]) -> dict[str, str]:
         """The files that hold logs which are no longer where they were."""
         keepers = set(copies.values())
         targets = [
@@ -265,13 +267,13 @@ class _Comparison:
             for name, file in self._files.items()
             if name not in copies and (name not in self._unchanged or name in keepers or self._was_copy(name))
         ]
-        heads = {name: own.heads for name, own in homeless.items()}
-        homes = {}
-        for name, others in self._looks.holders([(heads, targets)], lambda _: homeless).items():
+        heads = {name: own.heads for name, own in unmatched.items()}
+        matches = {}
+        for name, others in self._index.holders([(heads, targets)], lambda _: unmatched).items():
             fit = [other for other in others if self._may_count_for(other, name)]
             if fit:
-                homes[name] = max(fit)
-        return homes
+                matches[name] = max(fit)
+        return matches
 
     def _resuming(self, gone: Collection[str], copies: Mapping[str, str]) -> dict[str, str]:
         """The copies that stand in for logs that are nowhere: each counts now, and still begins as the log did.
@@ -284,7 +286,7 @@ class _Comparison:
             if own is None or own.copy_of is None or own.copy_of not in gone:
                 continue
             may_count = self._may_count_for(name, own.copy_of)
-            if may_count and self._looks.contains(self._files[name], own.identity):
+            if may_count and self._index.contains(self._files[name], own.identity):
                 found[own.copy_of] = max(found.get(own.copy_of, name), name, key=self._plain_bytes)
         return found
 
@@ -292,16 +294,16 @@ class _Comparison:
         identity = self._known[name].identity
         return identity.plain_bytes if identity else 0
 
-    def _find_displaced(self, found: Recognized, taken: Collection[str]) -> None:
+    def _find_displaced(self, found: MatchedFiles, taken: Collection[str]) -> None:
         """Find the logs that are nowhere, and whose names other known logs have now."""
         for home in self._known.keys() & taken:
             if not self._counted(home) or home in found.moved or home in found.contained:
                 continue
             identity = self._known[home].identity
             is_nothing = identity is not None and identity.is_empty
-            (found.contained if is_nothing else found.pushed_out).add(home)
+            (found.contained if is_nothing else found.displaced).add(home)
 
-    def _homeless(self, copies: Mapping[str, str]) -> Iterable[tuple[str, KnownFile]]:
+    def _unmatched(self, copies: Mapping[str, str]) -> Iterable[tuple[str, KnownFile]]:
         """Known logs that are gone from their names, or stand there beside another that counts for them."""
         for name, own in self._known.items():
             if own.copy_of is not None or own.identity is None or own.identity.is_empty or own.is_cut:
@@ -315,11 +317,11 @@ class _Comparison:
             return not is_among(self._unreadable, name)
         if name in self._unchanged:
             return False
-        if not self._looks.begins_as(name, before):
+        if not self._index.begins_as(name, before):
             return True
-        logs = sum(self._logs_by_heads[heads] for heads in shorter_heads(self._looks.heads(name)))
+        logs = sum(self._logs_by_heads[heads] for heads in shorter_heads(self._index.heads(name)))
         # all logs may begin with the same header, so the rest decides where it may be another of them
-        return logs > 1 and not self._looks.contains(self._files[name], before)
+        return logs > 1 and not self._index.contains(self._files[name], before)
 
     def _counted(self, name: str) -> bool:
         return name in self._known and self._known[name].copy_of is None
@@ -327,19 +329,19 @@ class _Comparison:
     def _was_copy(self, name: str) -> bool:
         return name in self._known and self._known[name].copy_of is not None
 
-    def _goes_on(self, home: str, homes: Mapping[str, str]) -> bool:
+    def _goes_on(self, home: str, matches: Mapping[str, str]) -> bool:
         """Whether a file has a log of its own in the ledger already, as it was or grown."""
         own = self._known.get(home)
-        if own is None or own.copy_of is not None or home in homes:
+        if own is None or own.copy_of is not None or home in matches:
             return False
         if home in self._unchanged or own.identity is None or own.identity.is_empty:
             return home in self._unchanged
-        return self._looks.contains(self._files[home], own.identity)
+        return self._index.contains(self._files[home], own.identity)
 
     def _is_all_of(self, name: str, home: str) -> bool:
         """Whether a file holds exactly a known log, of which nothing depends on name, time or damage of the file."""
         own = self._known[name]
-        return not own.rejected and self._looks.is_whole_and(self._files[home], own.identity)
+        return not own.rejected and self._index.is_whole_and(self._files[home], own.identity)
 
 
 def _end_of(chain: Mapping[str, str], name: str) -> str:

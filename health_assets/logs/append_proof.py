@@ -1,7 +1,7 @@
-"""Growth: a log that only grew goes on where it ended.
+"""Append proof: a log that only grew goes on where it ended.
 
 What belongs here: proving that a file begins with all that was read of it. What does not: reading the lines behind that
-(`files`), and whether what was made of the lines before may stay (`pipeline.grown_files`).
+(`files`), and whether what was made of the lines before may stay (`pipeline.append_detection`).
 
 The proof is the digest of what was read, taken anew of as many bytes of the file; a log that was cut, replaced or
 written to in its middle has another one. Reading goes on at the start of a line, so what was read has to end with one:

@@ -1,7 +1,7 @@
-"""Grown files: of a log that only grew, the new lines alone are read, and its rows stay.
+"""Append detection: of a log that only grew, the new lines alone are read, and its rows stay.
 
 What belongs here: which changed files these are, and adding what they held before to what is read of them. What does
-not: the proof that a file only grew (`logs.growth`) and what becomes of rows (`ingestion`).
+not: the proof that a file only grew (`logs.append_proof`) and what becomes of rows (`ingestion`).
 
 A file is read as a whole all the same where what is made of its first lines depends on those behind them: where all of
 them were rejected, where more were than get a row each, where one was for being in the future, or where lines were
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from health_assets.logs.growth import Beginning, beginning
+from health_assets.logs.append_proof import Beginning, beginning
 from health_assets.logs.known_files import KnownFile
 from health_assets.logs.limits import Limits
 from health_assets.logs.reader import hour_of_line
@@ -23,7 +23,7 @@ from health_assets.warehouse.ledger_parts import NO_LINES, Entry, Lines, Part
 
 
 @dataclass(frozen=True)
-class Grown:
+class Appended:
     """Files that only grew since they were read.
 
     Args:
@@ -34,9 +34,9 @@ class Grown:
     beginnings: Mapping[str, Beginning]
     known: Mapping[Part, Lines]
 
-    def without(self, names: Collection[str]) -> "Grown":
+    def without(self, names: Collection[str]) -> "Appended":
         """The same but for some files, which are read as a whole."""
-        return Grown(
+        return Appended(
             {name: begun for name, begun in self.beginnings.items() if name not in names},
             {part: lines for part, lines in self.known.items() if part.source_file not in names},
         )
@@ -77,11 +77,13 @@ class Grown:
         return file.size_bytes - (begun.size_bytes if begun else 0)
 
 
-NOTHING = Grown({}, {})
+NOTHING = Appended({}, {})
 """No file."""
 
 
-def grown(files: Iterable[RawFile], before: Mapping[str, KnownFile], entries: Iterable[Entry], limits: Limits) -> Grown:
+def detect_appends(
+    files: Iterable[RawFile], before: Mapping[str, KnownFile], entries: Iterable[Entry], limits: Limits
+) -> Appended:
     """Find out which of some changed files only grew, and need not be read as a whole.
 
     Args:
@@ -93,14 +95,14 @@ def grown(files: Iterable[RawFile], before: Mapping[str, KnownFile], entries: It
     parts: dict[str, dict[Part, Lines]] = {}
     for entry in entries:
         parts.setdefault(entry.part.source_file, {})[entry.part] = entry.lines
-    found = Grown({}, {})
+    found = Appended({}, {})
     for file in files:
         own, known = parts.get(file.source_file, {}), before[file.source_file]
         if known.is_to_be_read_anew or not _is_settled(known, own, limits):
             continue
         begun = beginning(file, known.identity)
         if begun and _gives_an_hour(begun, own, limits):
-            found = Grown({**found.beginnings, file.source_file: begun}, {**found.known, **own})
+            found = Appended({**found.beginnings, file.source_file: begun}, {**found.known, **own})
     return found
 
 

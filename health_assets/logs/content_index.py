@@ -1,7 +1,7 @@
-"""Looks into raw logs, each no further than is needed to tell which of them hold the same.
+"""The content index: digests of raw logs, as far as is needed to tell which of them hold the same.
 
 What belongs here: heads, digests of beginnings and of whole files, found out once. What does not: what follows from
-them for the logs (`recognition`), and unpacking bytes (`logs.plain`).
+them for the logs (`file_matching`), and unpacking bytes (`logs.plain`).
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.stores import RawFile
 
 
-class Looks:
+class ContentIndex:
     """The findings about files, those that are known and those of looks into them, each no further than is needed.
 
     Args:

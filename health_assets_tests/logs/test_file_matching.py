@@ -1,4 +1,4 @@
-"""Logs are recognized without a warehouse: trust, copies whose keeper is away, and how much is read for it."""
+"""Logs are matched without a warehouse: trust, copies whose keeper is away, and how much is read for it."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from health_assets.core.judges import TRUSTED, Trust
-from health_assets.logs import file_looks
+from health_assets.logs import content_index
+from health_assets.logs.file_matching import match_files
 from health_assets.logs.files import Identities, RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
-from health_assets.logs.known_files import KnownFile, Recognized
+from health_assets.logs.known_files import KnownFile, MatchedFiles
 from health_assets.logs.limits import WITHOUT_LIMIT, Unpacking
 from health_assets.logs.plain import plain_blocks
 from health_assets.logs.read_ahead import Ahead
-from health_assets.logs.recognition import recognize
 
 HEADER = b'{"resource": "' + b"x" * 5000 + b'"}\n'
 Known = dict[str, KnownFile]
@@ -26,10 +26,10 @@ def write(root: Path, name: str, content: bytes) -> None:
 
 def found(
     root: Path, known: Known, unreadable: Collection[str] = (), trusted: Trust = TRUSTED
-) -> tuple[Recognized, Known]:
+) -> tuple[MatchedFiles, Known]:
     """Recognize the files; also gives what the ledger knows once all that counts was read."""
     files = [file for file in list_files(root) if file.source_file.partition("/")[0] + "/" not in unreadable]
-    result = recognize(known, files, unreadable, unpacking=WITHOUT_LIMIT, trusted=trusted)
+    result = match_files(known, files, unreadable, unpacking=WITHOUT_LIMIT, trusted=trusted)
     identities: Identities = {}
     list(line_batches(enumerate(result.files), identities=identities))
     now = {
@@ -125,7 +125,7 @@ def test_what_another_known_log_pushes_out_is_gone_whatever_its_name(tmp_path: P
     _, known = found(tmp_path, {})
     (tmp_path / "app.jsonl.1").replace(tmp_path / name)
     result, _ = found(tmp_path, known)
-    assert (result.moved, result.pushed_out) == ({"app.jsonl.1": name}, {name})
+    assert (result.moved, result.displaced) == ({"app.jsonl.1": name}, {name})
     assert (result.contained, result.changed) == (set(), [])
 
 
@@ -144,7 +144,7 @@ def test_files_that_begin_alike_are_read_a_few_times_however_many_they_are(
             read.append(len(block) if isinstance(block, bytes) else 0)
             yield block
 
-    monkeypatch.setattr(file_looks, "plain_blocks", counted)
+    monkeypatch.setattr(content_index, "plain_blocks", counted)
     files = list_files(tmp_path)
-    assert recognize({}, files, unpacking=WITHOUT_LIMIT).copies == {}
+    assert match_files({}, files, unpacking=WITHOUT_LIMIT).copies == {}
     assert sum(read) <= 2 * sum(file.size_bytes for file in files)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from health_assets.core.hours import HOUR
+from health_assets.logs.append_proof import beginning
 from health_assets.logs.files import list_files
-from health_assets.logs.growth import beginning
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets_tests.fuzz.mutations import mutated
 from health_assets_tests.support.examples import tried_with
