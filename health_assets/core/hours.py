@@ -167,15 +167,15 @@ class HourGroups:
         shared = (own.intersection(hours) for own in self.ranges)
         return HourGroups(tuple(some for some in shared if len(some)))
 
-    def pieces(self) -> list[HourRange]:
+    def chunks(self) -> list[HourRange]:
         """Ranges that hold these hours and only holes that cost less to compute than another statement does."""
-        pieces = [self.ranges[0]]
+        chunks = [self.ranges[0]]
         for own in self.ranges[1:]:
-            if own.start - pieces[-1].end > WIDEST_HOLE:
-                pieces.append(own)
+            if own.start - chunks[-1].end > WIDEST_HOLE:
+                chunks.append(own)
             else:
-                pieces[-1] = HourRange(pieces[-1].start, own.end)
-        return pieces
+                chunks[-1] = HourRange(chunks[-1].start, own.end)
+        return chunks
 
     def __len__(self) -> int:
         return sum(map(len, self.ranges))

@@ -30,7 +30,7 @@ def chunks(build: AbstractSet[datetime], asked: HourGroups) -> list[tuple[HourRa
         return []
     wanted = HourGroups.of(build)
     if asked.has_holes:
-        return [(piece, wanted.within(piece)) for piece in wanted.pieces()]
+        return [(chunk, wanted.within(chunk)) for chunk in wanted.chunks()]
     return [(own, HourGroups((own,))) for own in wanted.ranges]
 
 

@@ -18,7 +18,7 @@ from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.summaries import lost_summary, many_rejected_summary, unreadable_summary
 from health_assets.quality.batches import Source
 from health_assets.quality.check_names import MOST_REJECTED_SHARE
-from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_pieces, write_history
+from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_chunks, write_history
 from health_assets.quality.expectations import Check
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.fingerprints import (
@@ -53,13 +53,13 @@ def check_suite(
         evaluate(
             suite,
             Source(
-                asset=asset, session=session, hours=piece, targets=targets, settings=settings, some=hours.within(piece)
+                asset=asset, session=session, hours=chunk, targets=targets, settings=settings, some=hours.within(chunk)
             ),
             [check.name for check in suite.checks if check.name in names],
         )
-        for piece in hours.pieces()
+        for chunk in hours.chunks()
     ]
-    results = of_pieces(found)
+    results = of_chunks(found)
     write_history(session, asset, hours, results)
     if rows is not None and names == {check.name for check in suite.checks}:
         fingerprints = Fingerprints(session)

@@ -1,8 +1,7 @@
-"""Resolving: columns of records that follow from targets, settings and other records, brought up to date after loading.
+"""Enrichment: columns of records that follow from targets, settings and other records, updated after loading.
 
 What belongs here: SLA breaches, agents' names, whom a judgement counts as, and the tokens and cost of executions,
-set-based and for whole hours.
-What does not: loading lines (`ingestion`), and what any of them means for a score (`scoring`).
+set-based and for whole hours. What does not: loading lines (`ingestion`), and what they mean for a score (`scoring`).
 """
 
 from collections.abc import Iterable
@@ -20,8 +19,8 @@ from health_assets.logs.stores import RawFile, is_trusted
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, RUN, amounts_of_calls, with_amounts
+from health_assets.warehouse.enriched_columns import EnrichedColumns
 from health_assets.warehouse.partition_states import PartitionStates
-from health_assets.warehouse.resolutions import Resolutions
 from health_assets.warehouse.session import Session
 
 
@@ -47,7 +46,7 @@ def resolve_names(session: Session, table: str, hours: HourRange, targets: Targe
     """
     if "agent_id_reported" not in columns_of(table):
         return set()
-    stored = Resolutions(session, hours)
+    stored = EnrichedColumns(session, hours)
     if not targets.names and not stored.has_folded_names(table):
         return set()
     pairs = stored.names(table)
@@ -100,7 +99,7 @@ def resolve_judges(session: Session, hours: HourRange, files: Iterable[RawFile],
             trusted name, since nobody can tell any more who could write it.
         trusted: the logs whose judgements count as whose they say they are.
     """
-    stored = Resolutions(session, hours)
+    stored = EnrichedColumns(session, hours)
     logs, there = stored.logs_of_judgements(), {file.source_file: file for file in files}
     believed = [name for name in logs & there.keys() if is_trusted(there[name], trusted)]
     return stored.trust(believed, [name for name in logs - there.keys() if trusted.names(name)])
@@ -120,8 +119,8 @@ def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> se
         The hours of which rows have changed.
     """
     reach = hours.extended_back(lookback_hours - 1)
-    has_calls = Resolutions(session, reach).has_amounts_of_calls(AMOUNTS)
-    if not (has_calls or Resolutions(session, hours).has_summed_amounts(AMOUNTS)):
+    has_calls = EnrichedColumns(session, reach).has_amounts_of_calls(AMOUNTS)
+    if not (has_calls or EnrichedColumns(session, hours).has_summed_amounts(AMOUNTS)):
         return set()
     executions = session.hours_of("executions", hours)
     executions = executions.filter(executions.span_id.isnull())

@@ -133,7 +133,7 @@ def _of_all_rows(outcomes: Sequence[CheckResult], source: Source) -> list[CheckR
     ]
 
 
-def of_pieces(found: Sequence[Sequence[CheckResult]]) -> list[CheckResult]:
+def of_chunks(found: Sequence[Sequence[CheckResult]]) -> list[CheckResult]:
     """One result for each check, of what was found in several ranges of hours; the checks are the same in each."""
     return [
         CheckResult(

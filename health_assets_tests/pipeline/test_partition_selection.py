@@ -253,8 +253,8 @@ def test_groups_of_hours_know_their_hours() -> None:
     ]
     assert list(groups.extended_back(2).ranges) == [HourRange(hour(-2), hour(2)), HourRange(hour(3), hour(6))]
     assert groups.span == hours_from(START, 6)
-    assert groups.pieces() == [groups.span]
-    assert len(HourGroups.of([hour(0), hour(10_000)]).pieces()) == 2
+    assert groups.chunks() == [groups.span]
+    assert len(HourGroups.of([hour(0), hour(10_000)]).chunks()) == 2
     assert str(groups) == "3 h of 2026-06-07T00 to 2026-06-07T06 (6 h)"
     with pytest.raises(ValueError, match="touch or are not in order"):
         HourGroups((hours_from(START, 2), hours_from(hour(2), 1)))

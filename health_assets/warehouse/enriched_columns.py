@@ -1,4 +1,4 @@
-"""Resolutions: which rows have columns that no longer are what follows from targets, settings and other records.
+"""Enriched columns: rows whose columns are no longer what follows from targets, settings and other records.
 
 What belongs here: finding such rows of some hours, cheaply where there are none, as is mostly the case; an expression
 would take longer to compile than these take to run. What does not: what the columns should be (`pipeline.enrichment`).
@@ -15,7 +15,7 @@ _INSIDE = "hour >= $start AND hour < $end"
 _REPORTED = "coalesce(agent_id_reported, agent_id)"
 
 
-class Resolutions:
+class EnrichedColumns:
     """The columns of some hours' rows that follow from other rows or from targets.
 
     Args:
