@@ -15,7 +15,7 @@ from datetime import datetime
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
-from health_assets.pipeline.build_selection import hours_to_build, of_another_version, statuses_of, versions_to_note
+from health_assets.pipeline.build_selection import hours_to_build, versions_to_note
 from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.fingerprints import RECORDS, RunFingerprint, checks_fingerprint, judged_rows, upstream
 from health_assets.pipeline.record_no_op_check import changes_of_records, rests_on
@@ -28,6 +28,7 @@ from health_assets.warehouse.fingerprints import (
     NotedFailure,
     NotedFingerprints,
 )
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 
@@ -119,6 +120,10 @@ def _reasons(
         yield f"columns of {changed[0]} have other types than declared"
     yield from _other_fingerprints(session, names, hours, run, records_in)
     yield from changes_of_records(session, settings, hours, now)
+    versions = {asset.name: asset.formula_version for asset in made}
+    for name, older in PartitionStates(session).of_other_versions(versions, hours.span).items():
+        if older.keys() & set(hours):
+            yield f"{name} is of an older formula"
     for asset in made:
         yield from _to_be_built(session, asset, hours, settings)
     for name in sorted(set().union(*({asset.name, *upstream(asset.name, DERIVED)} for asset in made)) - set(RECORDS)):
@@ -171,9 +176,8 @@ def _to_be_built(session: Session, asset: Derived, hours: HourGroups, settings: 
             yield f"{asset.name} lacks hours of the look-back, or has older ones"
     if asset.is_external:
         yield f"{asset.name} is no function of logs"
-    is_older = of_another_version(asset, statuses_of(session, asset, hours.span, settings)).keys() & set(hours)
-    if is_older or versions_to_note(session, asset, DERIVED, hours, settings):
-        yield f"{asset.name} is of an older formula"
+    if versions_to_note(session, asset, DERIVED, hours, settings):
+        yield f"{asset.name} has inputs of an older formula"
 
 
 def _has_other_rows(session: Session, asset: Derived, hours: HourGroups, reach: HourRange) -> bool:
