@@ -49,7 +49,7 @@ def of_all(files: list[RawFile]) -> ReadTask:
         targets=Targets(),
         trusted_judgements=Trust(["*"]),
         limits=current_limits(),
-        grown=NOTHING,
+        appended=NOTHING,
     )
 
 
