@@ -91,29 +91,35 @@ def late_logs_sensor(
                 last = PartitionStates(session).newest(SCORED, now)
             if last is None or last < first_hour:
                 return dg.SkipReason(NOTHING_YET)
-            with _turn(context, pipeline) as own:
-                loaded = load_new_logs(own, most_bytes=-1 if is_spark(settings.warehouse) else MOST_BYTES)
-            for log in loaded.many_rejected(MOST_REJECTED_SHARE) if loaded else ():
-                context.log.warning(log)
+            requests = _loaded(context, pipeline, newest)
             with pipeline.read() as session:
-                due = late_hours(session, settings, newest, now)
-                if due:
-                    return dg.SensorResult([_request(now, one) for one in due])
+                requests += [_request(now, one) for one in late_hours(session, settings, newest, now)]
+                if requests:
+                    return dg.SensorResult(requests)
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
                 return dg.SkipReason(_agreement(session, settings, newest, now) + _hint(not_offered))
         except NoRawRootError as error:
             return dg.SkipReason(str(error))
         except NoWarehouseError:
             return dg.SkipReason(NOTHING_YET)
-        except TooMuchToLoadError as error:
-            context.log.info(f"{error}, by a run of the newest hour")
-            hours = HourRange.of(newest)
-            tags = {**hours_tags(hours), ONLY_STALE_TAG: "true"}
-            return dg.SensorResult([dg.RunRequest(run_key=f"{hours} logs", tags=tags)])
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
 
     return _late_logs
+
+
+def _loaded(context: dg.SensorEvaluationContext, pipeline: Pipeline, newest: datetime) -> list[dg.RunRequest]:
+    """Load what is new; where it is too much for a tick, request a run of the newest hour, once an hour at most."""
+    try:
+        with _turn(context, pipeline) as own:
+            loaded = load_new_logs(own, most_bytes=-1 if is_spark(pipeline.settings.warehouse) else MOST_BYTES)
+    except TooMuchToLoadError as error:
+        context.log.info(f"{error}, by a run of the newest hour")
+        hours = HourRange.of(newest)
+        return [dg.RunRequest(run_key=f"{hours} logs", tags={**hours_tags(hours), ONLY_STALE_TAG: "true"})]
+    for log in loaded.many_rejected(MOST_REJECTED_SHARE) if loaded else ():
+        context.log.warning(log)
+    return []
 
 
 @contextmanager

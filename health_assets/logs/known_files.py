@@ -20,7 +20,6 @@ class KnownFile:
         stamp: size and times when it was read.
         identity: identity of its content; None where an older version read it.
         rejected: how many of its records were rejected.
-        has_future_events: whether some of these were for being in the future.
         has_notes: whether a reader noted anything of it, as that lines were mended.
         copy_of: the file that counts in its place.
         gone_at: when a run first found it gone.
@@ -31,7 +30,6 @@ class KnownFile:
     stamp: Stamp
     identity: Identity | None
     rejected: int = 0
-    has_future_events: bool = False
     has_notes: bool = False
     copy_of: str | None = None
     gone_at: datetime | None = None

@@ -47,7 +47,7 @@ _FIRST_OF_BARE = ("resource", "schemaUrl", "schema_url", *_BARE_FIELDS)
 _BLANKS = re.compile(r"\s*")
 _WRAPPERS = {"log": "stream", "MESSAGE": "__REALTIME_TIMESTAMP"}
 """Fields of a wrapper that hold a line, each with one that only this wrapper has."""
-_SIGNS = (b"\0", b"}{", b"} {", b'"scope', b'{"log":', b'"MESSAGE"')
+_SIGNS = (b"\0", b"}{", b"} {", b"}  {", b"}\t{", b'"scope', b'{"log":', b'{ "log"', b'"MESSAGE"')
 _SUSPECT = r'^[^{\s]|\}\s*\{|^\s*\{\s*"(resource|schemaUrl|schema_url|scope[A-Za-z_]+|log|MESSAGE)"\s*:|"MESSAGE"\s*:'
 _NEWLINE = 10
 _decode = json.JSONDecoder().raw_decode

@@ -54,12 +54,10 @@ class Rejected:
 
     Args:
         most: rows of a file that are kept.
-        before: by file id, how many of these an earlier reading of a file that only grew has kept.
     """
 
-    def __init__(self, most: int, before: Mapping[int, int] = {}) -> None:
+    def __init__(self, most: int) -> None:
         self._most = most
-        self._before = before
         self._files: dict[int, _OfFile] = {}
 
     def kept(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -73,24 +71,19 @@ class Rejected:
             of_file = self._files.setdefault(int(file_id), _OfFile())
             is_own = ids == file_id
             of_file.seen += int(is_own.sum())
-            nearer = places[is_own & ~_are_behind(places, self._last(int(file_id)))]
+            nearer = places[is_own & ~_are_behind(places, self._last(of_file))]
             if len(nearer):
-                of_file.places = _in_order(np.concatenate([of_file.places, nearer]))[: self._most_of(int(file_id))]
-            is_beyond = is_own & _are_behind(places, self._last(int(file_id)))
+                of_file.places = _in_order(np.concatenate([of_file.places, nearer]))[: self._most]
+            is_beyond = is_own & _are_behind(places, self._last(of_file))
             if is_beyond.any():
                 is_kept &= ~is_beyond
                 of_file.beyond = min(of_file.beyond, int(places[is_beyond, 0].min()))
         chosen = rows if is_kept.all() else rows.filter(pa.array(is_kept))
         return chosen.append_column("lines", pa.array(np.ones(chosen.num_rows, np.int64)))
 
-    def _most_of(self, file_id: int) -> int:
-        """The rows of a file that this reading may keep."""
-        return self._most - self._before.get(file_id, 0)
-
-    def _last(self, file_id: int) -> np.ndarray:
+    def _last(self, of_file: _OfFile) -> np.ndarray:
         """The last place of a file that gets a row."""
-        places = self._files[file_id].places
-        return places[-1] if len(places) == self._most_of(file_id) else _BEHIND_ALL
+        return of_file.places[-1] if len(of_file.places) == self._most else _BEHIND_ALL
 
     def summed_up(
         self, rows: pa.Table, files: Sequence[RawFile], lines: Mapping[tuple[str, datetime], int]
@@ -106,14 +99,14 @@ class Rejected:
         is_kept = np.ones(rows.num_rows, bool)
         beyond: dict[str, tuple[int, int]] = {}
         for file_id, of_file in self._files.items():
-            if of_file.seen <= self._most_of(file_id):
+            if of_file.seen <= self._most:
                 continue
             name = files[file_id].source_file
             is_own = pc.equal(rows["source_file"], name).to_numpy()
-            is_beyond = is_own & _are_behind(places, self._last(file_id))
+            is_beyond = is_own & _are_behind(places, self._last(of_file))
             is_kept &= ~is_beyond
             first = min([of_file.beyond, *places[is_beyond, 0].tolist()])
-            beyond[name] = first, self._before.get(file_id, 0) + len(of_file.places)
+            beyond[name] = first, len(of_file.places)
         kept = rows.filter(pa.array(is_kept)).drop_columns([PLACE])
         with_rows = Counter(zip(kept["source_file"].to_pylist(), kept["hour"].to_pylist(), strict=True))
         rests = [

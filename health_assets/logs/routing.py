@@ -4,7 +4,7 @@ What belongs here: one pass over the batches of `reader.Reading.records`. What d
 (`pipeline.loading`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -64,7 +64,6 @@ class Router:
         folder: for the rows that have to wait.
         most_rejected: rejected lines of one file that get a row each; the others are one row an hour.
         tally: counts the rows.
-        rejected_before: by file id, the rejected lines of what was read before of a file that only grew.
     """
 
     def __init__(
@@ -75,7 +74,6 @@ class Router:
         folder: Path,
         most_rejected: int,
         tally: Tally,
-        rejected_before: Mapping[int, int],
     ) -> None:
         self._files = files
         self._is_wanted = is_wanted
@@ -84,7 +82,7 @@ class Router:
         self._folder = folder
         self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
         self._tally = tally
-        self._rejected = Rejected(most_rejected, rejected_before)
+        self._rejected = Rejected(most_rejected)
         self.rejections: list[Rejection] | None = None
         """The reasons where every line was rejected, once rows that were set aside have been read."""
         self.secrets = 0

@@ -3,22 +3,22 @@
 What belongs here: which changed files these are, and adding what they held before to what is read of them. What does
 not: the proof that a file only grew (`logs.append_proof`) and what becomes of rows (`ingestion`).
 
-A file is read as a whole all the same where what is made of its first lines depends on those behind them: where all of
-them were rejected, where more were than get a row each, where one was for being in the future, or where lines were
-mended; where the last line gives rejected ones behind it no hour; and where an upgrade wants all lines read anew.
+A file is read as a whole all the same where what is made of its first lines depends on those behind them: how many
+rejected lines get a row does, and what lines are mended to; where the last line gives rejected ones behind it no hour;
+and where an upgrade wants all lines read anew.
 Digests of lines are sums, so those of both pieces add up to what reading the whole would have given.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from health_assets.logs.append_proof import Beginning, beginning
 from health_assets.logs.known_files import KnownFile
 from health_assets.logs.limits import Limits
+from health_assets.logs.otlp_lines import is_otlp
 from health_assets.logs.reader import hour_of_line
 from health_assets.logs.stores import RawFile
-from health_assets.logs.tally import REJECTED, Content
+from health_assets.logs.tally import Content
 from health_assets.warehouse.ledger_parts import NO_LINES, Entry, Lines, Part
 
 
@@ -63,14 +63,6 @@ class Appended:
         """Count the lines of each part that were read just now, where files hold these as a whole."""
         return {part: lines.count - self.known.get(part, NO_LINES).count for part, lines in whole.items()}
 
-    def rejected_before(self, files: Sequence[RawFile]) -> dict[int, int]:
-        """By their places among files, the rejected lines of what was read before of those that only grew."""
-        counts: Counter[str] = Counter()
-        for part, lines in self.known.items():
-            if part.record_type == REJECTED:
-                counts[part.source_file] += lines.count
-        return {place: counts[file.source_file] for place, file in enumerate(files) if counts[file.source_file]}
-
     def read_bytes(self, file: RawFile) -> int:
         """Count the bytes of a file that are read now."""
         begun = self.beginnings.get(file.source_file)
@@ -98,28 +90,18 @@ def detect_appends(
     found = Appended({}, {})
     for file in files:
         own, known = parts.get(file.source_file, {}), before[file.source_file]
-        if known.is_to_be_read_anew or not _is_settled(known, own, limits):
+        if known.rejected or known.has_notes or known.is_to_be_read_anew:
             continue
         begun = beginning(file, known.identity)
-        if begun and _gives_an_hour(begun, own, limits):
+        if begun and _gives_an_hour(begun, limits):
             found = Appended({**found.beginnings, file.source_file: begun}, {**found.known, **own})
     return found
 
 
-def _is_settled(before: KnownFile, parts: Mapping[Part, Lines], limits: Limits) -> bool:
-    """Whether the rejected lines of a file have the rows and hours that they have however it goes on."""
-    if before.has_notes:
-        return False
-    if not before.rejected:
-        return True
-    has_good_line = any(lines.count and part.record_type != REJECTED for part, lines in parts.items())
-    return has_good_line and before.rejected < limits.rejected_lines and not before.has_future_events
-
-
-def _gives_an_hour(begun: Beginning, parts: Mapping[Part, Lines], limits: Limits) -> bool:
+def _gives_an_hour(begun: Beginning, limits: Limits) -> bool:
     """Whether the last line that was read gives an hour to rejected lines behind it; records of our own always do."""
-    is_sure = all(part.record_type not in (REJECTED, "span") for part, lines in parts.items() if lines.count)
-    return is_sure or begun.last_line is None or hour_of_line(begun.last_line, limits) is not None
+    line = begun.last_line
+    return line is None or not is_otlp(line) or hour_of_line(line, limits) is not None
 
 
 def _sum(one: Content, other: Content) -> Content:

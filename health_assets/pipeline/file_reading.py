@@ -144,7 +144,6 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
             folder,
             most_rejected,
             parser.tally(),
-            own.appended.rejected_before(files),
         )
         insert(STREAMED_TABLE, router.streamed(stream, parser.converted))
         with parser.spans(own.targets) as spans:

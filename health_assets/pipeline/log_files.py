@@ -88,4 +88,4 @@ def known_files(session: Session, settings: Settings, now: datetime) -> dict[str
 def _bytes_to_read(size_bytes: int, before: KnownFile) -> int:
     """The bytes of a changed file that have to be read, if all that it held is still there."""
     is_longer = before.stamp[0] <= size_bytes
-    return size_bytes - before.stamp[0] if is_longer else size_bytes
+    return size_bytes - before.stamp[0] if is_longer and not before.rejected else size_bytes

@@ -89,7 +89,7 @@ class FileLedger:
         rows = self._session.query(
             """
             SELECT source_file, size_bytes, CASE WHEN future_at <= ? THEN -1 ELSE modified_ns END, changed_ns,
-                rejected, future_at IS NOT NULL, source_file IN (
+                rejected, source_file IN (
                     SELECT source_file FROM raw_file_notes WHERE NOT starts_with(note, ?) AND NOT starts_with(note, ?)
                 ), plain_bytes, content_digest, head_digests, copy_of, gone_at, source_file NOT IN (
                     SELECT source_file FROM raw_logs
@@ -104,14 +104,13 @@ class FileLedger:
                 stamp=(stamp[0], stamp[1], stamp[2]),
                 identity=None if digest is None else Identity(plain_bytes, digest, heads),
                 rejected=rejected,
-                has_future_events=future,
                 has_notes=notes,
                 copy_of=copy_of,
                 gone_at=gone_at,
                 is_complete=is_complete,
                 is_cut=_is_cut(name),
             )
-            for name, *stamp, rejected, future, notes, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
+            for name, *stamp, rejected, notes, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
         }
 
     def settle(self, known: Mapping[str, KnownFile], found: MatchedFiles) -> dict[str, str]:

@@ -86,6 +86,17 @@ def test_what_is_too_much_for_a_tick_is_loaded_by_a_run_of_the_newest_hour(
     assert not tick().run_requests
 
 
+def test_late_hours_are_requested_beside_logs_that_are_too_much_for_a_tick(
+    world: World, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("late.jsonl", [execution(NOON, "late")])
+    [late] = tick().run_requests or ()
+    monkeypatch.setattr(sensors, "MOST_BYTES", 1_000)
+    world.write("large.jsonl", [{**execution(NOON + HOUR, "now"), "filler": "x" * 2_000}])
+    keys = [request.run_key for request in tick().run_requests or ()]
+    assert keys == [f"{HourRange.of(NOON)} logs", late.run_key]
+
+
 def test_of_a_large_log_that_grew_only_the_new_lines_count_against_what_a_tick_may_load(
     world: World, tick: Tick, monkeypatch: pytest.MonkeyPatch
 ) -> None:
