@@ -78,7 +78,7 @@ class Timing:
 
 
 class Watch(ABC):
-    """ContentIndex at something again and again, beside other work, until that ends.
+    """Looks at something again and again, beside other work, until that ends.
 
     Args:
         every_s: seconds between two looks.

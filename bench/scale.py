@@ -69,7 +69,7 @@ class Cost:
 
 
 class ClusterWatch(Watch):
-    """ContentIndex at the memory and the processor seconds of a server and all its children."""
+    """Looks at the memory and the processor seconds of a server and all its children."""
 
     def __init__(self, number: int) -> None:
         super().__init__(every_s=0.2)

@@ -121,7 +121,7 @@ class _Comparison:
             if identity:
                 found.copies[name] = (self._files[name], identity, keeper)
         self._find_moved(found, copies)
-        self._find_back(found)
+        self._find_restored(found)
         found.gone = {
             name
             for name, own in self._known.items()
@@ -250,7 +250,7 @@ class _Comparison:
         found.contained |= {name for name in copies if self._counted(name) and name not in found.moved}
         self._find_displaced(found, taken)
 
-    def _find_back(self, found: MatchedFiles) -> None:
+    def _find_restored(self, found: MatchedFiles) -> None:
         """Find what files held before they were cut, in files that are others than in the last run."""
         cut = {name: own.identity for name, own in self._known.items() if own.is_cut and own.identity}
         others = [file for name, file in self._files.items() if name not in self._unchanged]

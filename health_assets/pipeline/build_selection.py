@@ -13,7 +13,7 @@ from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.pipeline.derived import Derived
 from health_assets.warehouse.log_coverage import LogCoverage
-from health_assets.warehouse.partition_states import PartitionStates, PartitionStatus
+from health_assets.warehouse.partition_states import PartitionStates, PartitionStatus, expected_hours
 from health_assets.warehouse.session import Session
 
 ON_OLDER = ", on older components"
@@ -73,11 +73,11 @@ def hours_to_build(
     statuses = {
         hour: status for hour, status in statuses_of(session, derived, reach.span, settings).items() if hour in reach
     }
-    first = LogCoverage(session).first_event_hour() or asked.start
     present = {hour for hour, status in statuses.items() if status.is_materialized}
-    missing = {hour for hour in reach if hour >= first or hour in asked} - present
+    missing = expected_hours(reach, asked, LogCoverage(session).first_event_hour()) - present
+    older = {hour for hour in present if statuses[hour].formula_version != derived.formula_version}
     stale = {hour for hour, status in statuses.items() if status.is_stale}
-    stale |= _with_sources(session, derived, of_another_version(derived, statuses).keys(), settings)
+    stale |= _with_sources(session, derived, older, settings)
     # what comes back of another formula is compared with what was dropped, as if its inputs had changed
     restored = {
         hour
@@ -86,15 +86,6 @@ def hours_to_build(
     }
     wanted = set() if only_stale else set(asked)
     return missing | stale | wanted, restored - stale - wanted
-
-
-def of_another_version(derived: Derived, statuses: Mapping[datetime, PartitionStatus]) -> dict[datetime, str]:
-    """The materialized hours of another version of the asset's formula, or on components of one, with the version."""
-    return {
-        hour: status.formula_version
-        for hour, status in statuses.items()
-        if status.is_materialized and status.formula_version != derived.formula_version
-    }
 
 
 def _with_sources(

@@ -168,7 +168,9 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
 def _rejections(router: Router, found: Iterable[Part]) -> list[Rejection] | None:
     """The reasons where every record of the files was rejected; None where one was not."""
     kinds = {part.record_type for part in found}
-    return router.rejections if kinds == {REJECTED} else None if kinds else []
+    if not kinds:
+        return []
+    return router.rejections if kinds == {REJECTED} else None
 
 
 def parts_of(files: Sequence[RawFile], found: Iterable[Content]) -> dict[Part, Lines]:

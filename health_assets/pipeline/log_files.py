@@ -1,6 +1,6 @@
 """The raw logs that there are, compared with what the warehouse knows of them.
 
-What belongs here: listing and recognizing them, whether they have to be loaded, and how much that is. What does not:
+What belongs here: listing and matching them, whether they have to be loaded, and how much that is. What does not:
 loading them (`log_ingestion`) and the tables (`record_no_op_check`).
 """
 

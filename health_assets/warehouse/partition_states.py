@@ -105,10 +105,9 @@ class PartitionStates:
             asked: hours among them that are asked for.
             first_event_hour: the first hour with an event; None where there is none.
         """
-        first = first_event_hour or asked.start
-        wanted = {hour for hour in hours if hour >= first or hour in asked}
         there = [self.of(asset, hours.span) for asset in assets]
-        return {hour for hour in wanted if any(hour not in own for own in there)}
+        expected = expected_hours(hours, asked, first_event_hour)
+        return {hour for hour in expected if any(hour not in own for own in there)}
 
     def covered(self, asset: str, hours: HourRange, window_hours: int, first_event_hour: datetime | None) -> list[int]:
         """For each hour, how many hours of the window that ends with it the asset has, or lie before the first log."""
@@ -439,6 +438,14 @@ _AMONG = "asset IN (SELECT unnest($assets))"
 _THERE = "dropped_digest IS NULL"
 _NOT_KNOWN = "rows_digest = NULL, inputs_fingerprint = NULL, checks_fingerprint = NULL"
 """Sets what is known of rows that somebody else than their asset changes."""
+
+
+def expected_hours(
+    hours: HourGroups, asked: HourRange | HourGroups, first_event_hour: datetime | None
+) -> set[datetime]:
+    """The hours among these that an asset should have: from the first event on, and before it those asked for."""
+    first = first_event_hour or asked.start
+    return {hour for hour in hours if hour >= first or hour in asked}
 
 
 def hours_covered(

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from health_assets.logs import formats
-from health_assets.logs.formats import FORMATS, Format, Opening, matched, reader_of
+from health_assets.logs.formats import FORMATS, Format, Opening, reader_of, recognized
 from health_assets.logs.formats.foreign_lines import Source
 from health_assets.logs.plain import BLOCK_BYTES
 from health_assets.logs.stores import RawFile
@@ -75,7 +75,7 @@ def reader_in(order: tuple[Format, ...], name: str, content: bytes, monkeypatch:
 def test_every_sample_is_told_as_what_it_is_and_as_nothing_else() -> None:
     counted: dict[str | None, int] = {}
     for known, name, content in samples():
-        found = matched(Opening(name, content[:BLOCK_BYTES]))
+        found = recognized(Opening(name, content[:BLOCK_BYTES]))
         assert [own.name for own in found] == [known] * (known is not None), (name, content[:300])
         counted[known] = counted.get(known, 0) + 1
     assert counted.keys() == {None, *(own.name for own in FORMATS)}
@@ -83,7 +83,7 @@ def test_every_sample_is_told_as_what_it_is_and_as_nothing_else() -> None:
 
 def test_no_damage_makes_two_formats_of_a_file() -> None:
     for _, name, content in damaged():
-        found = {own.read for own in matched(Opening(name, content[:BLOCK_BYTES]))}
+        found = {own.read for own in recognized(Opening(name, content[:BLOCK_BYTES]))}
         assert len(found) <= 1, (name, content[:300], found)
 
 

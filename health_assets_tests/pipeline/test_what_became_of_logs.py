@@ -143,9 +143,9 @@ def rows_of_every_kind(project: Project) -> dict[str, list[Row]]:
     return {name: [{**row, "source_file": ""} for row in rows] for name, rows in tables.items()}
 
 
-@pytest.mark.parametrize("is_recognized", [True, False], ids=["matched", "not matched"])
-def test_a_loaded_log_that_is_gzipped_leaves_every_table_as_it_was_since_it_is_recognized(
-    project: Project, monkeypatch: pytest.MonkeyPatch, is_recognized: bool
+@pytest.mark.parametrize("is_matched", [True, False], ids=["matched", "not matched"])
+def test_a_loaded_log_that_is_gzipped_leaves_every_table_as_it_was_since_it_is_matched(
+    project: Project, monkeypatch: pytest.MonkeyPatch, is_matched: bool
 ) -> None:
     """Without being matched, lines without an id would count twice."""
     path = project.write_log("app.jsonl", [*map(line, ONE_OF_EVERY_KIND), otlp_line(span(1, 1, START))])
@@ -153,12 +153,12 @@ def test_a_loaded_log_that_is_gzipped_leaves_every_table_as_it_was_since_it_is_r
     before = rows_of_every_kind(project)
     assert {len(rows) for rows in before.values()} == {1}
     gzipped(path)
-    if not is_recognized:
+    if not is_matched:
         monkeypatch.setattr(ingestion, "match_files", lambda _, files, *__, **___: MatchedFiles(files=files, new=files))
     project.ingest(FIRST)
     after = rows_of_every_kind(project)
     doubled = {name for name in RECORD_TABLES if len(after[name]) != 1}
-    if is_recognized:
+    if is_matched:
         assert_same_tables(after, before)
         assert_like_a_clean_rebuild(project)
     else:

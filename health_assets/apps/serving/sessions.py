@@ -83,7 +83,7 @@ class SessionAnswer:
 
 
 class Sessions:
-    """ContentIndex sessions and lines up, one at a time, in the order in which they are asked for.
+    """Looks sessions and lines up, one at a time, in the order in which they are asked for.
 
     Args:
         settings: the warehouse, and how long an answer is kept.

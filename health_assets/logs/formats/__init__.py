@@ -64,7 +64,7 @@ FORMATS: tuple[Format, ...] = (
 """Every format that is known; the order says nothing."""
 
 
-def matched(opening: Opening) -> list[Format]:
+def recognized(opening: Opening) -> list[Format]:
     """The formats that take a file that begins so for theirs: one, or none that is known."""
     return [known for known in FORMATS if known.recognizes(opening)]
 
@@ -77,7 +77,7 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         head: its first bytes, at least the whole first line that is not blank where that is not very long.
     """
     opening = Opening(file.source_file, head)
-    found = matched(opening)
+    found = recognized(opening)
     readers = {known.read for known in found}
     if len(readers) > 1:
         return partial(_ambiguous, names=sorted({known.name for known in found}))
