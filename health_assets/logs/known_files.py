@@ -41,6 +41,11 @@ class KnownFile:
         """Whether its lines may mean something else by now, as after an upgrade; its time is none that a file has."""
         return self.stamp[1] < 0
 
+    @property
+    def is_to_be_read_whole(self) -> bool:
+        """Whether a tail of it alone does not say what its lines mean."""
+        return bool(self.rejected) or self.has_notes or self.is_to_be_read_anew
+
 
 @dataclass(kw_only=True)
 class MatchedFiles:

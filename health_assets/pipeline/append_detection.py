@@ -90,7 +90,7 @@ def detect_appends(
     found = Appended({}, {})
     for file in files:
         own, known = parts.get(file.source_file, {}), before[file.source_file]
-        if known.rejected or known.has_notes or known.is_to_be_read_anew:
+        if known.is_to_be_read_whole:
             continue
         begun = beginning(file, known.identity)
         if begun and _gives_an_hour(begun, limits):

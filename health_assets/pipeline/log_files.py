@@ -13,10 +13,14 @@ from health_assets.core.settings import Settings
 from health_assets.logs.file_matching import match_files
 from health_assets.logs.known_files import KnownFile, MatchedFiles, is_settled
 from health_assets.logs.limits import Limits
-from health_assets.logs.stores import Faults, distrusted, list_files
+from health_assets.logs.plain import is_gzip
+from health_assets.logs.stores import Faults, RawFile, distrusted, list_files
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.session import Session
+
+TYPICAL_PACKING_RATIO = 10
+"""How many bytes of logs a byte of a compressed file holds, about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +64,10 @@ class LogFiles:
 
     @property
     def new_bytes(self) -> int:
-        """The bytes of files that have to be read; of one that has become longer, what is new."""
+        """About how many bytes have to be read, once unpacked; of a file that has become longer, what is new."""
         before = self.matched.before
-        changed = sum(_bytes_to_read(file.size_bytes, before[file.source_file]) for file in self.matched.changed)
-        return changed + sum(file.size_bytes for file in self.matched.new)
+        changed = sum(_bytes_to_read(file, before[file.source_file]) for file in self.matched.changed)
+        return changed + sum(_unpacked_bytes(file) for file in self.matched.new)
 
     def changes(self, session: Session, settings: Settings) -> Iterator[str]:
         """Reasons, each in a sentence, for which they have to be loaded, or the ledger says something else of them."""
@@ -85,7 +89,11 @@ def known_files(session: Session, settings: Settings, now: datetime) -> dict[str
     return FileLedger(session).known(Limits.of(settings, now).until)
 
 
-def _bytes_to_read(size_bytes: int, before: KnownFile) -> int:
+def _bytes_to_read(file: RawFile, before: KnownFile) -> int:
     """The bytes of a changed file that have to be read, if all that it held is still there."""
-    is_longer = before.stamp[0] <= size_bytes
-    return size_bytes - before.stamp[0] if is_longer and not before.rejected else size_bytes
+    is_appended = before.stamp[0] <= file.size_bytes and not is_gzip(file) and not before.is_to_be_read_whole
+    return file.size_bytes - before.stamp[0] if is_appended else _unpacked_bytes(file)
+
+
+def _unpacked_bytes(file: RawFile) -> int:
+    return file.size_bytes * (TYPICAL_PACKING_RATIO if is_gzip(file) else 1)

@@ -123,7 +123,7 @@ def _late(
     span = HourRange(min(start, newest + HOUR), newest + HOUR)
     unreadable = ledger.unreadable()
     waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
-    parts = [part for part in [*waiting, *ledger.not_materialized()] if part.hour in span]
+    parts = [part for part in [*waiting, *ledger.not_materialized(SCORED)] if part.hour in span]
     touched = {part.hour for part in parts if part.record_type != "rejected"}
     alone = {part.hour for part in parts} - touched
     statuses = all_statuses(session, known, settings)

@@ -72,12 +72,13 @@ class Ledger:
         )
         return [Part(*row) for row in rows]
 
-    def not_materialized(self) -> list[Part]:
-        """Parts of hours whose records are loaded, and that no run was asked for yet."""
+    def not_materialized(self, asset: str) -> list[Part]:
+        """Parts of hours whose records are loaded, and that an asset never had."""
         rows = self._session.query(
             "SELECT source_file, record_type, hour FROM raw_logs "
             "WHERE is_loaded AND record_type <> 'span' AND lines > coalesce(lost, 0) "
-            "AND hour NOT IN (SELECT hour FROM partition_states WHERE asset = 'raw_logs')"
+            "AND hour NOT IN (SELECT hour FROM partition_states WHERE asset = ?)",
+            [asset],
         )
         return [Part(*row) for row in rows]
 

@@ -1,5 +1,7 @@
 """A tick of the late-log sensor: what it loads itself, what it leaves to a run, and which runs it requests."""
 
+import gzip
+import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -83,6 +85,9 @@ def test_what_is_too_much_for_a_tick_is_loaded_by_a_run_of_the_newest_hour(
     assert (request.run_key, request.tags["dagster/partition"]) == (f"{HourRange.of(NOON)} logs", "2026-06-07-12:00")
     world.materialize(tags=request.tags)
     assert loaded(world) == {"first", "late"}
+    [late] = tick().run_requests or ()
+    assert late.tags["dagster/asset_partition_range_start"] == "2026-06-07-11:00"
+    world.materialize(tags=late.tags)
     assert not tick().run_requests
 
 
@@ -130,3 +135,13 @@ def test_a_log_that_cannot_be_read_is_told_and_those_beside_it_are_loaded(world:
     assert "the tables agree with all 2 raw logs; 1 cannot be read: " in str(said.skip_message)
     assert loaded(world) == {"first", "now"}
     assert tick().skip_message == said.skip_message
+
+
+def test_of_a_compressed_log_what_it_unpacks_to_counts(
+    world: World, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "MOST_BYTES", 1_000)
+    packed = gzip.compress(json.dumps({**execution(NOON + HOUR, "packed"), "filler": "x" * 20_000}).encode())
+    assert len(packed) < 1_000
+    (world.settings.raw / "packed.jsonl.gz").write_bytes(packed)
+    assert [request.run_key for request in tick().run_requests or ()] == [f"{HourRange.of(NOON)} logs"]
