@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
-from health_assets.logs.native_fields import FIELDS, FIRST_TIME, LAST_TIME, OBJECTS, RULES, TEXT, TIMES, Rule
-from health_assets.logs.native_records import RECORD_TYPES
+from health_assets.logs.native_fields import FIRST_TIME, LAST_TIME, TEXT, Rule
+from health_assets.logs.native_records import FIELDS, OBJECTS, RECORD_TYPES, RULES, TIMES
 from health_assets.logs.redacting import cut
 
 _STRIPPED = r"rtrim(line, E'\r\n')"
@@ -202,7 +202,7 @@ def _rejection() -> str:
         for name in kind.required:
             field = RULES[name].field
             branches.append((f"record_type = '{type_name}' AND {_token(field)} IS NULL", f"'{field} is missing'"))
-        for name in kind.columns:
+        for name in kind.values:
             rule = RULES[name]
             branches.append(
                 (

@@ -1,7 +1,7 @@
-"""Fields of the native log format: what values each may hold, and the SQL that types them.
+"""Kinds of fields of the native log format: the SQL that types their values, or says that they cannot be used.
 
-What belongs here: one rule a field. What does not: which record type has which fields (`native_records`), and judging
-a line by its fields (`native`).
+What belongs here: one rule for each kind that `schema.log_fields` declares. What does not: which record type has which
+fields (`native_records`), and judging a line by its fields (`native`).
 
 Every field first becomes its JSON token (`"text"`, `1.5`, `[...]`), which still tells a number from a number written as
 text. A rule turns a token into a typed value, or into null where the token breaks the rule.
@@ -11,8 +11,22 @@ from dataclasses import dataclass
 
 from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.limits import MOST_LIST_BYTES, NAME, NAME_OR_NOTHING, is_name, is_short
+from health_assets.schema.log_fields import (
+    SIGNALS,
+    Choice,
+    Count,
+    Flag,
+    FreeText,
+    LogField,
+    Name,
+    Names,
+    Number,
+    ShortText,
+    Signals,
+    Time,
+    Violations,
+)
 
-SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 FIRST_TIME, LAST_TIME = "TIMESTAMPTZ '2000-01-01 00:00:00+00'", "TIMESTAMPTZ '2100-01-01 00:00:00+00'"
 LEAST_EPOCH_MILLISECONDS = 1e11  # as seconds that would be the year 5138
 ISO_8601 = (
@@ -69,24 +83,13 @@ def _choice(field: str, *choices: str) -> Rule:
     return Rule(field=field, value=f"CASE {{token}} {branches} END", expects=" or ".join(choices))
 
 
-def _number(field: str, low: float = 0, high: float | None = None) -> Rule:
-    if high is None:
-        return Rule(
-            field=field,
-            value="TRY_CAST({token} AS DOUBLE)",
-            expects=f"a number from {low:g} on",
-            bounds=f"{{value}} >= {low} AND isfinite({{value}})",
-        )
-    return Rule(
-        field=field,
-        value="TRY_CAST({token} AS DOUBLE)",
-        expects=f"a number from {low:g} to {high:g}",
-        bounds=f"{{value}} BETWEEN {low} AND {high}",
-    )
-
-
-def _share(field: str) -> Rule:
-    return _number(field, 0, 1)
+def _number(field: str, most: float | None) -> Rule:
+    value = "TRY_CAST({token} AS DOUBLE)"
+    if most is None:
+        expects, bounds = "a number from 0 on", "{value} >= 0 AND isfinite({value})"
+    else:
+        expects, bounds = f"a number from 0 to {most:g}", f"{{value}} BETWEEN 0 AND {most:g}"
+    return Rule(field=field, value=value, expects=expects, bounds=bounds)
 
 
 def _count(field: str) -> Rule:
@@ -179,48 +182,33 @@ def _signals(field: str) -> Rule:
     )
 
 
-RULES: dict[str, Rule] = {
-    "execution_id": _name("execution_id"),
-    "trigger_id": _name("trigger_id"),
-    "call_id": _name("call_id"),
-    "agent_id": _name("agent_id"),
-    "session_id": _name("session_id"),
-    "task_id": _name("task_id"),
-    "model": _name("model"),
-    "response_model": _short("response_model"),
-    "tool": _name("tool"),
-    "agent_version": _short("agent_version"),
-    "platform": _short("platform"),
-    "error": _text("error"),
-    "reason": _text("reason"),
-    "detail": _text("detail"),
-    "judged_by": _short("judged_by"),
-    "judge": _short("judge"),
-    "started_at": _time("started_at"),
-    "ended_at": _time("ended_at"),
-    "fired_at": _time("fired_at"),
-    "at": _time("at"),
-    "status": _choice("status", "success", "failure"),
-    "trigger_status": _choice("status", "fired", "failed"),
-    "condition": _choice("condition", "baseline", "fault", "structural", "prompt"),
-    "kind": _choice("kind", "restart", "model_change", "capability_update"),
-    "sla_s": _number("sla_s"),
-    "sla_breached": _flag("sla_breached"),
-    "is_timed": _flag("is_timed"),
-    "cost_usd": _number("cost_usd"),
-    "api_calls": _count("api_calls"),
-    "error_count": _count("error_count"),
-    "input_tokens": _count("input_tokens"),
-    "output_tokens": _count("output_tokens"),
-    "call_latency_s": _number("call_latency_s"),
-    "latency_ms": _number("latency_ms"),
-    "actions": _names("actions"),
-    "signals": _signals("signals"),
-    "violations": _violations("violations"),
-    **{signal: _share(signal) for signal in SIGNALS},
-}
+def rule_of(field: LogField) -> Rule:
+    """The rule for a declared field, which has its name.
 
-TIMES = ("ended_at", "fired_at", "at", "started_at")
-"""The columns of times, those that decide an hour first."""
-FIELDS = tuple(dict.fromkeys(["type", *(rule.field for rule in RULES.values())]))
-OBJECTS = {rule.field: rule.names for rule in RULES.values() if rule.names}
+    Raises:
+        TypeError: nothing is known of this kind of field.
+    """
+    match field:
+        case Name():
+            return _name(field.name)
+        case ShortText():
+            return _short(field.name)
+        case FreeText():
+            return _text(field.name)
+        case Choice():
+            return _choice(field.name, *field.words)
+        case Number():
+            return _number(field.name, field.most)
+        case Count():
+            return _count(field.name)
+        case Flag():
+            return _flag(field.name)
+        case Time():
+            return _time(field.name)
+        case Names():
+            return _names(field.name)
+        case Violations():
+            return _violations(field.name)
+        case Signals():
+            return _signals(field.name)
+    raise TypeError(f"no rule for {field}")

@@ -1,98 +1,83 @@
-"""Record types of the native log format (contract, section 2).
+"""Record types of the native log format (contract, section 2), as the SQL that reads them sees them.
 
-What belongs here: which columns each type must and may have, and what must hold between them. What does not: the values
-that a column may hold (`native_fields`).
+What belongs here: names for the values of fields, and the conditions between them, of what `schema.records` declares.
+What does not: the values that a field may hold (`native_fields`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from health_assets.logs.native_fields import SIGNALS
+from health_assets.logs.native_fields import Rule, rule_of
+from health_assets.schema.log_fields import FreeText, LogField, Time
+from health_assets.schema.records import LINE_TYPES, RecordType
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordType:
-    """One kind of record.
+class LineType:
+    """How lines of a record type are judged. Values are keys of `RULES`.
 
     Args:
-        event_time: column that decides the hour.
-        required: columns that must be there.
-        optional: columns that may be there.
-        condition: (SQL condition with `{column}` for a column's value, the reason when it does not hold) or None.
+        event_time: value that decides the hour.
+        required: values that must be there.
+        optional: values that may be there.
+        columns: the value of each column of its table that holds one.
+        condition: (SQL condition with `{value}` for a value, the reason when it does not hold) or None.
     """
 
     event_time: str
-    required: tuple[str, ...]
-    optional: tuple[str, ...]
-    condition: tuple[str, str] | None = None
+    required: Sequence[str]
+    optional: Sequence[str]
+    columns: dict[str, str]
+    condition: tuple[str, str] | None
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns that this type knows; a line's other fields are ignored."""
-        return self.required + self.optional
+    def values(self) -> list[str]:
+        """All values that this type knows; a line's other fields are ignored."""
+        return [*self.required, *self.optional]
 
 
-RECORD_TYPES: dict[str, RecordType] = {
-    "execution": RecordType(
-        event_time="ended_at",
-        required=("execution_id", "agent_id", "started_at", "ended_at", "status"),
-        optional=(
-            "session_id",
-            "task_id",
-            "condition",
-            "trigger_id",
-            "model",
-            "error",
-            "sla_s",
-            "sla_breached",
-            "confidence",
-            "cost_usd",
-            "api_calls",
-            "error_count",
-            "call_latency_s",
-            "actions",
-            "signals",
-            "violations",
-            "platform",
-            "agent_version",
-            "input_tokens",
-            "output_tokens",
-            "is_timed",
-        ),
-        condition=("{ended_at} >= {started_at}", "ended_at is before started_at"),
-    ),
-    "trigger": RecordType(
-        event_time="fired_at", required=("trigger_id", "agent_id", "fired_at", "trigger_status"), optional=("reason",)
-    ),
-    "model_call": RecordType(
-        event_time="ended_at",
-        required=("call_id", "model", "ended_at", "status"),
-        optional=(
-            "agent_id",
-            "execution_id",
-            "latency_ms",
-            "error",
-            "input_tokens",
-            "output_tokens",
-            "cost_usd",
-            "response_model",
-        ),
-    ),
-    "tool_call": RecordType(
-        event_time="ended_at",
-        required=("call_id", "tool", "ended_at", "status"),
-        optional=("agent_id", "execution_id", "latency_ms", "error"),
-    ),
-    "signals": RecordType(
-        event_time="at",
-        required=("execution_id", "at"),
-        optional=("session_id", "agent_id", *SIGNALS),
-        condition=(
-            f"coalesce({', '.join(f'{{{name}}}' for name in SIGNALS)}) IS NOT NULL",
-            "none of the four signals is there",
-        ),
-    ),
-    "judgement": RecordType(
-        event_time="at", required=("execution_id", "at", "violations"), optional=("agent_id", "judged_by", "judge")
-    ),
-    "agent_update": RecordType(event_time="at", required=("agent_id", "at", "kind"), optional=("detail",)),
-}
+RULES: dict[str, Rule] = {}
+"""By value, its rule: fields of one name and rule are one value, whatever type of line has them."""
+
+
+def _value(record: RecordType, field: LogField) -> str:
+    rule = rule_of(field)
+    value = field.name if RULES.get(field.name, rule) == rule else f"{record.name}_{field.name}"
+    RULES[value] = rule
+    return value
+
+
+def _line_type(record: RecordType) -> LineType:
+    columns = record.columns
+    return LineType(
+        event_time=_value(record, columns[record.time]),
+        required=[_value(record, field) for field in record.fields if field.is_required],
+        optional=[_value(record, field) for field in record.fields if not field.is_required],
+        columns={column: _value(record, field) for column, field in columns.items()},
+        condition=_condition(record),
+    )
+
+
+def _condition(record: RecordType) -> tuple[str, str] | None:
+    if record.in_order:
+        first, second = (_value(record, record.columns[column]) for column in record.in_order)
+        return f"{{{second}}} >= {{{first}}}", f"{RULES[second].field} is before {RULES[first].field}"
+    if record.any_of:
+        values = ", ".join(f"{{{name}}}" for name in record.any_of)
+        return f"coalesce({values}) IS NOT NULL", f"none of {', '.join(record.any_of)} is there"
+    return None
+
+
+def _values_of(kind: type[LogField]) -> list[str]:
+    fields = [(record, field) for record in LINE_TYPES.values() for field in record.fields if isinstance(field, kind)]
+    return [_value(record, field) for record, field in fields]
+
+
+RECORD_TYPES = {name: _line_type(record) for name, record in LINE_TYPES.items()}
+
+FIELDS = tuple(dict.fromkeys(["type", *(rule.field for rule in RULES.values())]))
+OBJECTS = {rule.field: rule.names for rule in RULES.values() if rule.names}
+TIMES = tuple(dict.fromkeys([*(kind.event_time for kind in RECORD_TYPES.values()), *_values_of(Time)]))
+"""The values that are times, those that decide an hour first."""
+FREE_TEXTS = tuple(dict.fromkeys(_values_of(FreeText)))
+"""The values that agents say at any length; of them the beginning is kept, with the length behind."""

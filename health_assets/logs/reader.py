@@ -24,7 +24,7 @@ from health_assets.logs.append_proof import Beginning
 from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import parsed_lines
-from health_assets.logs.native_fields import SIGNALS
+from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.otlp import parsed_spans
 from health_assets.logs.otlp_lines import SetAside, is_otlp
 from health_assets.logs.progress import Meter
@@ -32,6 +32,7 @@ from health_assets.logs.redacting import redacted_lines, redacted_spans
 from health_assets.logs.stores import is_trusted
 from health_assets.logs.tally import COUNTED_COLUMNS, Content, Tally
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
+from health_assets.schema.log_fields import SIGNALS
 from health_assets.scoring.target_columns import resolve_sla
 
 ROWS_PER_BATCH = 100_000
@@ -245,32 +246,55 @@ def _shaped_schema() -> dict[str, str]:
 
 
 def _shaped(targets: Targets, believed: Sequence[int], limits: Limits) -> str:
+    own = ["file_id", "record_type", "fingerprint", "hour", "future_at", "line_number", "raw", "secrets"]
+    columns = _columns_as_read() | _columns_made(targets, believed)
+    made = ", ".join(f'{sql} AS "{column}"' for column, sql in columns.items())
+    lines = redacted_lines(parsed_lines("lines", limits), targets.redact)
+    return f"SELECT {', '.join(own)}, {made} FROM ({lines})"
+
+
+def _columns_as_read() -> dict[str, str]:
+    """By column of the record tables, the value that the lines of its table hold for it."""
+    values: dict[str, dict[str, str]] = {}
+    for record, kind in RECORD_TYPES.items():
+        for column, value in kind.columns.items():
+            values.setdefault(column, {})[record] = value
+    return {column: _by_record_type(own) for column, own in values.items()}
+
+
+def _by_record_type(values: Mapping[str, str]) -> str:
+    if len({*values.values()}) == 1:
+        return f'"{next(iter(values.values()))}"'
+    branches = " ".join(f"""WHEN '{record}' THEN "{value}\"""" for record, value in values.items())
+    return f"CASE record_type {branches} END"
+
+
+def _columns_made(targets: Targets, believed: Sequence[int]) -> dict[str, str]:
+    """SQL of the columns that are not a field of their lines as it is, but follow from fields, targets or files."""
     kinds = ", ".join(f"'{kind}'" for kind in KINDS)
     states_kind = f"judged_by IN ({kinds})"
     reported_judge = f"CASE WHEN {states_kind} THEN judged_by END"
-    signals = ", ".join(
-        f"CASE record_type WHEN 'signals' THEN {signal} ELSE signals.{signal} END AS signal_{signal}"
-        for signal in SIGNALS
-    )
-    return f"""
-    SELECT file_id, record_type, fingerprint, hour, future_at, line_number, raw, secrets,
-        execution_id, trigger_id, call_id, {mapped("agent_id", targets.names)} AS agent_id,
-        {reported("agent_id", targets.names)} AS agent_id_reported, agent_version,
-        session_id, task_id, model, response_model, tool, platform, error, detail, kind,
-        coalesce(rejection, reason) AS reason,
-        CASE WHEN {IS_TIMED} THEN started_at END AS started_at,
-        ended_at, fired_at, "at" AS given_at, "at" AS judged_at, "at" AS updated_at,
-        coalesce(status, trigger_status) AS status, status = 'success' AS succeeded,
-        coalesce(condition, 'baseline') AS condition,
-        CASE WHEN {IS_TIMED} THEN {STATED_S} END AS runtime_s,
-        CASE WHEN NOT {IS_TIMED} THEN {STATED_S} END AS untimed_s,
-        sla_s, sla_breached AS sla_breached_reported, confidence, api_calls, error_count, call_latency_s, latency_ms,
-        cost_usd, cost_usd AS cost_usd_reported, input_tokens, input_tokens AS input_tokens_reported,
-        output_tokens, output_tokens AS output_tokens_reported,
-        actions, len(actions) AS action_count, {signals}, violations::VARCHAR AS violations,
-        NULL::VARCHAR AS violations_reported,
-        {judged_by(among("file_id", believed), reported_judge)} AS judged_by, {reported_judge} AS judged_by_reported,
-        coalesce(judge, CASE WHEN NOT {states_kind} THEN judged_by END) AS judge,
-        NULL::VARCHAR AS span_id
-    FROM ({redacted_lines(parsed_lines("lines", limits), targets.redact)})
-    """
+    signals = {
+        f"signal_{name}": f"CASE record_type WHEN 'signals' THEN {name} ELSE signals.{name} END" for name in SIGNALS
+    }
+    return {
+        "agent_id": mapped("agent_id", targets.names),
+        "agent_id_reported": reported("agent_id", targets.names),
+        "reason": "coalesce(rejection, reason)",
+        "started_at": f"CASE WHEN {IS_TIMED} THEN started_at END",
+        "runtime_s": f"CASE WHEN {IS_TIMED} THEN {STATED_S} END",
+        "untimed_s": f"CASE WHEN NOT {IS_TIMED} THEN {STATED_S} END",
+        "succeeded": "status = 'success'",
+        "condition": "coalesce(condition, 'baseline')",
+        "cost_usd_reported": "cost_usd",
+        "input_tokens_reported": "input_tokens",
+        "output_tokens_reported": "output_tokens",
+        "action_count": "len(actions)",
+        **signals,
+        "violations": "violations::VARCHAR",
+        "violations_reported": "NULL::VARCHAR",
+        "judged_by": judged_by(among("file_id", believed), reported_judge),
+        "judged_by_reported": reported_judge,
+        "judge": f"coalesce(judge, CASE WHEN NOT {states_kind} THEN judged_by END)",
+        "span_id": "NULL::VARCHAR",
+    }

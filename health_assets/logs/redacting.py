@@ -14,10 +14,9 @@ from health_assets.core.judges import KINDS
 from health_assets.core.redaction import Redaction, marks, secrets
 from health_assets.logs.formats.foreign_lines import RAW_TEXT_BYTES, READ_TEXT_BYTES
 from health_assets.logs.limits import cut_text
+from health_assets.logs.native_records import FREE_TEXTS
 
-TEXTS = ("error", "reason", "detail")
-"""What agents say at any length; of it the beginning is kept, with its length behind."""
-LINE_TEXTS = (*TEXTS, "rejection", "raw", "judge", "judged_by")
+LINE_TEXTS = (*FREE_TEXTS, "rejection", "raw", "judge", "judged_by")
 """All texts of a line that may hold secrets; actions and violations are lists of such."""
 SHOWN_CHARACTERS = 100
 """Of the value that a reason shows."""
@@ -25,7 +24,7 @@ SHOWN_CHARACTERS = 100
 
 def redacted_lines(lines: str, redaction: Redaction) -> str:
     """SQL for the rows of `native.parsed_lines` without secrets, with their count in the column `secrets`."""
-    lost = " + ".join(secrets(name, _kept(name)) for name in (*TEXTS, "judge", "judged_by"))
+    lost = " + ".join(secrets(name, _kept(name)) for name in (*FREE_TEXTS, "judge", "judged_by"))
     lost += f" + {secrets('actions::VARCHAR', 'kept_actions::VARCHAR')}"
     lost += " + CASE WHEN violations IS NULL THEN 0 ELSE " + (
         f"greatest(0, {marks('kept_violations::VARCHAR')} - {marks('violations::VARCHAR')}) END"
@@ -62,7 +61,7 @@ def _selected(
     kept |= others
     replaced = ", ".join(f"{sql} AS {_kept(name)}" for name, sql in kept.items())
     final = {name: _kept(name) for name in kept}
-    final |= {name: cut_text(_kept(name)) for name in TEXTS if name in kept}
+    final |= {name: cut_text(_kept(name)) for name in FREE_TEXTS if name in kept}
     final |= {reason: _cut_reason(_kept(reason)), "raw": cut(_kept("raw"), "raw_bytes")}
     columns = ", ".join(f"{sql} AS {name}" for name, sql in final.items())
     left_out = ", ".join([*kept, *map(_kept, kept), "texts", "raw_bytes"])

@@ -68,7 +68,7 @@ def cluster_summary(session: Session) -> dict[str, Value]:
 
 def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, Value]:
     """The summary of `raw_logs` or a record table."""
-    heading, top = _TABLES[asset]
+    heading, top = _TABLES.get(asset, (f"{asset.replace('_', ' ')} by agent", _by_agent))
     metadata = summary(session, asset, hours, heading, top, "a line of this kind")
     return metadata | _what_spans_became(session, hours) if asset == "spans" else metadata
 
@@ -121,6 +121,10 @@ def _most(rows: ir.Table, *keys: str) -> ir.Table:
     return rows.group_by(list(keys)).aggregate(rows=rows.count()).order_by(ibis.desc("rows"), *keys)
 
 
+def _by_agent(rows: ir.Table) -> ir.Table:
+    return _most(rows, "agent_id")
+
+
 def _files(rows: ir.Table) -> ir.Table:
     counted = rows.group_by(["source_file", "record_type"]).aggregate(lines=rows.lines.sum(), hours=rows.hour.nunique())
     return counted.order_by(ibis.desc("lines"), "source_file", "record_type")
@@ -142,8 +146,6 @@ _TABLES: dict[str, tuple[str, Callable[[ir.Table], ir.Table]]] = {
     "trigger_events": ("triggers by agent and status", lambda rows: _most(rows, "agent_id", "status")),
     "model_calls": ("calls by model and status", lambda rows: _most(rows, "model", "status")),
     "tool_calls": ("calls by tool and status", lambda rows: _most(rows, "tool", "status")),
-    "signals": ("signals by agent", lambda rows: _most(rows, "agent_id")),
-    "judgements": ("judgements by agent", lambda rows: _most(rows, "agent_id")),
     "agent_updates": ("updates by kind", lambda rows: _most(rows, "kind")),
     "spans": ("spans by kind", lambda rows: _most(rows, "kind", "convention")),
     "rejected_records": ("reasons of rejection", _reasons),

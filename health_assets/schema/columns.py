@@ -1,39 +1,65 @@
 """Parts of the declarations of tables: the columns that rows share, and one function a kind of column.
 
-What does not belong here: any table.
+A column of a record table that holds a field of the log format names it as `line`. What does not belong here: any
+table.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
 from sqlmodel import Field, SQLModel
 
+from health_assets.schema.log_fields import LogField
 
-def at(description: str, *, key: bool = False, nullable: bool = False) -> Any:
+
+def at(description: str, *, key: bool = False, nullable: bool = False, line: LogField | None = None) -> Any:
     """A moment, in UTC."""
-    return Field(description=description, primary_key=key, sa_type=sa.DateTime(timezone=True), nullable=nullable)
+    return _column(description, line, primary_key=key, sa_type=sa.DateTime(timezone=True), nullable=nullable)
 
 
-def text(description: str, *, key: bool = False) -> Any:
+def text(description: str, *, key: bool = False, line: LogField | None = None) -> Any:
     """A text."""
-    return Field(description=description, primary_key=key)
+    return _column(description, line, primary_key=key)
 
 
-def number(description: str) -> Any:
+def number(description: str, *, line: LogField | None = None) -> Any:
     """A number that need not be whole."""
-    return Field(description=description, sa_type=sa.Double)
+    return _column(description, line, sa_type=sa.Double)
 
 
-def count(description: str, *, key: bool = False) -> Any:
+def count(description: str, *, key: bool = False, line: LogField | None = None) -> Any:
     """A whole number."""
     keywords = {"autoincrement": False} if key else {}
-    return Field(description=description, sa_type=sa.BigInteger, primary_key=key, sa_column_kwargs=keywords)
+    return _column(description, line, keywords, sa_type=sa.BigInteger, primary_key=key)
 
 
-def flag(description: str) -> Any:
+def flag(description: str, *, line: LogField | None = None) -> Any:
     """Yes or no."""
-    return Field(description=description)
+    return _column(description, line)
+
+
+def texts(description: str, *, line: LogField | None = None) -> Any:
+    """A list of texts."""
+    return _column(description, line, sa_type=sa.ARRAY(sa.String))
+
+
+def json(description: str, *, line: LogField | None = None) -> Any:
+    """JSON."""
+    return _column(description, line, sa_type=sa.JSON)
+
+
+LINE = "line"
+"""Where SQLAlchemy keeps the field of a column, in its `info`."""
+
+
+def _column(
+    description: str, line: LogField | None, keywords: Mapping[str, Any] = MappingProxyType({}), **others: Any
+) -> Any:
+    info = {"info": {LINE: line}} if line else {}
+    return Field(description=description, sa_column_kwargs={**keywords, **info}, **others)
 
 
 FORMULA_VERSION = "formula_version"

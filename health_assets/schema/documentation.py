@@ -1,5 +1,6 @@
-"""Pages of the documentation that follow from the code: tables and settings, written by `make docs`."""
+"""Pages of the documentation that follow from the code: tables, settings and record types, written by `make docs`."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -9,9 +10,14 @@ from pydantic.fields import FieldInfo
 from health_assets.core.settings import Settings
 from health_assets.schema.catalog import ALL_TABLES, describe, description_of
 from health_assets.schema.column_types import SQL_NAMES
+from health_assets.schema.log_fields import Choice, LogField
+from health_assets.schema.records import LINE_TYPES, RecordType
 
 TABLES = Path("docs/tables.md")
 SETTINGS = Path("docs/settings.md")
+LOG_FORMAT = Path("docs/log-format.md")
+BEGIN = "<!-- record types, written by `make docs` from `health_assets/schema/records.py` -->\n"
+END = "<!-- end of the record types -->\n"
 
 PARTS = {
     "raw": "Logs, targets, warehouse and windows",
@@ -108,7 +114,43 @@ def _range(field: FieldInfo) -> Iterator[str]:
                 yield f"{word} {value:,}"
 
 
-PAGES: Mapping[Path, Any] = {TABLES: tables_page, SETTINGS: settings_page}
+def log_format_page() -> str:
+    """The page of the log format with the record types as they are declared."""
+    before, _, others = LOG_FORMAT.read_text(encoding="utf-8").partition(BEGIN)
+    return before + BEGIN + _record_types() + END + others.partition(END)[2]
+
+
+def _record_types() -> str:
+    samples = [json.dumps({"type": record.name} | _least(record)) for record in LINE_TYPES.values()]
+    rows = [
+        f"| `{record.name}` | {', '.join(_must_have(record))} | {', '.join(_may_have(record))} |"
+        for record in LINE_TYPES.values()
+    ]
+    table = ["| type | must have | may have |", "|---|---|---|", *rows]
+    return "\n".join(["", "```json", *samples, "```", "", *table, "", ""])
+
+
+def _least(record: RecordType) -> dict[str, Any]:
+    """A line with the fields that it must have, and the first of those of which one must be there."""
+    return {own.name: own.sample for own in record.fields if own.is_required or own.name in record.any_of[:1]}
+
+
+def _must_have(record: RecordType) -> Iterator[str]:
+    yield from (_field(own) for own in record.fields if own.is_required)
+    if record.any_of:
+        yield f"one of {', '.join(f'`{name}`' for name in record.any_of)}"
+
+
+def _may_have(record: RecordType) -> list[str]:
+    return [_field(own) for own in record.fields if not own.is_required and own.name not in record.any_of]
+
+
+def _field(own: LogField) -> str:
+    words = f" ({', '.join(f'`{word}`' for word in own.words)})" if isinstance(own, Choice) else ""
+    return f"`{own.name}`{words}"
+
+
+PAGES: Mapping[Path, Any] = {TABLES: tables_page, SETTINGS: settings_page, LOG_FORMAT: log_format_page}
 
 
 def main() -> None:

@@ -1,15 +1,34 @@
-"""Tables of the raw logs: the account of their lines, and a table for each kind of record.
+"""Tables of the raw logs: the account of their lines, and a table for each record type.
 
-What belongs here besides the tables: which kind of record goes to which of them, and by what the latest of several
-lines about one thing is known.
+A record type is a table whose columns name the fields of its lines, and an entry in `RECORDS`; reading, checking,
+documenting and accounting for its lines follow from these. What does not belong here: the SQL that reads them
+(`logs.native`).
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-import sqlalchemy as sa
-from sqlmodel import Field
+from sqlmodel import SQLModel
 
-from health_assets.schema.columns import FromLine, Hourly, at, count, flag, number, text
+from health_assets.core.judges import KINDS
+from health_assets.schema.columns import LINE, FromLine, Hourly, at, count, flag, json, number, text, texts
+from health_assets.schema.log_fields import (
+    SIGNALS,
+    Choice,
+    Count,
+    Flag,
+    FreeText,
+    LogField,
+    Name,
+    Names,
+    Number,
+    ShortText,
+    Signals,
+    Time,
+    Violations,
+)
 
 REPORTED_AGENT = "Agent as the log names it, where the targets' `names` make another of it; else null."
 
@@ -42,13 +61,17 @@ class RawLog(Hourly, table=True):
 class ExecutionColumns(FromLine):
     """The columns of `executions`."""
 
-    execution_id: str = text("Id of the execution; also its trace id.")
-    agent_id: str = text("Agent that ran.")
+    execution_id: str = text("Id of the execution; also its trace id.", line=Name(is_required=True, sample="e-1"))
+    agent_id: str = text("Agent that ran.", line=Name(is_required=True, sample="invoice-reader"))
     agent_id_reported: str | None = text(REPORTED_AGENT)
-    agent_version: str | None = text("Version of the agent.")
-    started_at: datetime | None = at("When it started; null where the log does not tell.", nullable=True)
-    ended_at: datetime = at("When it ended; decides the hour.")
-    status: str = text("`success` or `failure`.")
+    agent_version: str | None = text("Version of the agent.", line=ShortText())
+    started_at: datetime | None = at(
+        "When it started; null where the log does not tell.", nullable=True, line=Time(is_required=True)
+    )
+    ended_at: datetime = at(
+        "When it ended; decides the hour.", line=Time(is_required=True, sample="2026-06-07T13:00:42Z")
+    )
+    status: str = text("`success` or `failure`.", line=Choice(words=("success", "failure"), is_required=True))
     succeeded: bool = flag("Whether the status is `success`.")
     runtime_s: float | None = number(
         "Runtime in seconds, to the microsecond; null where the log does not tell when it started."
@@ -56,41 +79,51 @@ class ExecutionColumns(FromLine):
     untimed_s: float | None = number(
         "Seconds between the start and the end of a line that says that nobody knows when it started; else null."
     )
-    session_id: str | None = text("Session that the execution belongs to.")
-    task_id: str | None = text("Evaluation task that it attempted.")
-    condition: str = text("`baseline`, `fault`, `structural` or `prompt`.")
-    trigger_id: str | None = text("Trigger that started it.")
-    model: str | None = text("Model that the agent used.")
-    platform: str | None = text("Platform that the agent runs on.")
-    error: str | None = text("Error as the log states it.")
-    sla_s: float | None = number("Time limit in seconds that the record itself carries.")
-    sla_breached_reported: bool | None = flag("The record's own breach flag, where it has one.")
+    session_id: str | None = text("Session that the execution belongs to.", line=Name(sample="s-1"))
+    task_id: str | None = text("Evaluation task that it attempted.", line=Name(sample="k-1"))
+    condition: str = text(
+        "`baseline`, `fault`, `structural` or `prompt`.",
+        line=Choice(words=("baseline", "fault", "structural", "prompt")),
+    )
+    trigger_id: str | None = text("Trigger that started it.", line=Name(sample="t-1"))
+    model: str | None = text("Model that the agent used.", line=Name(sample="atlas-mini"))
+    platform: str | None = text("Platform that the agent runs on.", line=ShortText(sample="linux"))
+    error: str | None = text("Error as the log states it.", line=FreeText())
+    sla_s: float | None = number("Time limit in seconds that the record itself carries.", line=Number(sample=60))
+    sla_breached_reported: bool | None = flag(
+        "The record's own breach flag, where it has one.", line=Flag(name="sla_breached", sample=False)
+    )
     sla_breached: bool = flag("The record's flag, else runtime over the limit of record or target, else false.")
-    confidence: float | None = number("Self-reported confidence, 0 to 1.")
-    cost_usd: float | None = number("Cost in US dollars: the record's own, else the sum over its model calls.")
+    confidence: float | None = number("Self-reported confidence, 0 to 1.", line=Number(most=1))
+    cost_usd: float | None = number(
+        "Cost in US dollars: the record's own, else the sum over its model calls.", line=Number(sample=0.002)
+    )
     cost_usd_reported: float | None = number("Cost that the record itself states.")
-    input_tokens: int | None = count("Tokens into models: the record's own, else the sum over its model calls.")
+    input_tokens: int | None = count(
+        "Tokens into models: the record's own, else the sum over its model calls.", line=Count(sample=1200)
+    )
     input_tokens_reported: int | None = count("Tokens into models that the record itself states.")
-    output_tokens: int | None = count("Tokens out of models: the record's own, else the sum over its model calls.")
+    output_tokens: int | None = count(
+        "Tokens out of models: the record's own, else the sum over its model calls.", line=Count(sample=80)
+    )
     output_tokens_reported: int | None = count("Tokens out of models that the record itself states.")
-    api_calls: int | None = count("API calls made.")
-    error_count: int | None = count("Errors met on the way.")
-    call_latency_s: float | None = number("Mean latency of one call in seconds.")
-    actions: list[str] | None = Field(description="Names of the actions in order.", sa_type=sa.ARRAY(sa.String))
+    api_calls: int | None = count("API calls made.", line=Count())
+    error_count: int | None = count("Errors met on the way.", line=Count(sample=1))
+    call_latency_s: float | None = number("Mean latency of one call in seconds.", line=Number())
+    actions: list[str] | None = texts("Names of the actions in order.", line=Names())
     action_count: int | None = count("Number of actions, where they were recorded.")
     signal_confidence: float | None = number("Confidence signal, 0 (risk) to 1.")
     signal_loop_detection: float | None = number("Loop detection signal, 0 (risk) to 1.")
     signal_tool_correctness: float | None = number("Tool correctness signal, 0 (risk) to 1.")
     signal_coherence: float | None = number("Coherence signal, 0 (risk) to 1.")
-    violations: str | None = Field(
-        description="Constraint violations as JSON [{constraint, severity}] of all lines of the execution in the hour; "
+    violations: str | None = json(
+        "Constraint violations as JSON [{constraint, severity}] of all lines of the execution in the hour; "
         "[] = judged clean, null = not judged.",
-        sa_type=sa.JSON,
+        line=Violations(),
     )
-    violations_reported: str | None = Field(
-        description="Violations that the line itself states, likewise, where superseded lines add to them; JSON's null "
-        "where it states none. Null where it is the same.",
-        sa_type=sa.JSON,
+    violations_reported: str | None = json(
+        "Violations that the line itself states, likewise, where superseded lines add to them; JSON's null "
+        "where it states none. Null where it is the same."
     )
     span_id: str | None = text("Agent span that the row was made from; null where the line itself is an execution.")
 
@@ -110,12 +143,12 @@ class SupersededExecution(ExecutionColumns, table=True):
 class TriggerEventColumns(FromLine):
     """The columns of `trigger_events`."""
 
-    trigger_id: str = text("Id of the trigger event.")
-    agent_id: str = text("Agent that was to be triggered.")
+    trigger_id: str = text("Id of the trigger event.", line=Name(is_required=True, sample="t-1"))
+    agent_id: str = text("Agent that was to be triggered.", line=Name(is_required=True, sample="invoice-reader"))
     agent_id_reported: str | None = text(REPORTED_AGENT)
-    fired_at: datetime = at("When it fired; decides the hour.")
-    status: str = text("`fired` or `failed`.")
-    reason: str | None = text("Why it failed, as the log states it.")
+    fired_at: datetime = at("When it fired; decides the hour.", line=Time(is_required=True, sample=1780837200))
+    status: str = text("`fired` or `failed`.", line=Choice(words=("fired", "failed"), is_required=True))
+    reason: str | None = text("Why it failed, as the log states it.", line=FreeText(sample="queue full"))
 
 
 class TriggerEvent(TriggerEventColumns, table=True):
@@ -133,19 +166,24 @@ class SupersededTriggerEvent(TriggerEventColumns, table=True):
 class ModelCallColumns(FromLine):
     """The columns of `model_calls`."""
 
-    call_id: str = text("Id of the call.")
-    model: str = text("Model that was asked for, else the one that answered; `unknown` where a trace tells neither.")
-    response_model: str | None = text("Model that answered, as the log names it.")
-    ended_at: datetime = at("When the call ended; decides the hour.")
-    status: str = text("`success` or `failure`.")
-    agent_id: str | None = text("Agent that called.")
+    call_id: str = text("Id of the call.", line=Name(is_required=True, sample="c-1"))
+    model: str = text(
+        "Model that was asked for, else the one that answered; `unknown` where a trace tells neither.",
+        line=Name(is_required=True, sample="atlas-mini"),
+    )
+    response_model: str | None = text(
+        "Model that answered, as the log names it.", line=ShortText(sample="atlas-mini-2026-05")
+    )
+    ended_at: datetime = at("When the call ended; decides the hour.", line=Time(is_required=True))
+    status: str = text("`success` or `failure`.", line=Choice(words=("success", "failure"), is_required=True))
+    agent_id: str | None = text("Agent that called.", line=Name(sample="invoice-reader"))
     agent_id_reported: str | None = text(REPORTED_AGENT)
-    execution_id: str | None = text("Execution during which it called.")
-    latency_ms: float | None = number("Latency in milliseconds.")
-    input_tokens: int | None = count("Tokens that went into the model.")
-    output_tokens: int | None = count("Tokens that came out of it.")
-    cost_usd: float | None = number("Cost in US dollars.")
-    error: str | None = text("Error as the log states it.")
+    execution_id: str | None = text("Execution during which it called.", line=Name(sample="e-1"))
+    latency_ms: float | None = number("Latency in milliseconds.", line=Number(sample=812))
+    input_tokens: int | None = count("Tokens that went into the model.", line=Count(sample=1200))
+    output_tokens: int | None = count("Tokens that came out of it.", line=Count(sample=80))
+    cost_usd: float | None = number("Cost in US dollars.", line=Number(sample=0.002))
+    error: str | None = text("Error as the log states it.", line=FreeText())
     span_id: str | None = text("Chat span that the row was made from; null where the line itself is a model call.")
 
 
@@ -164,15 +202,15 @@ class SupersededModelCall(ModelCallColumns, table=True):
 class ToolCallColumns(FromLine):
     """The columns of `tool_calls`."""
 
-    call_id: str = text("Id of the call.")
-    tool: str = text("Tool that was called.")
-    ended_at: datetime = at("When the call ended; decides the hour.")
-    status: str = text("`success` or `failure`.")
-    agent_id: str | None = text("Agent that called.")
+    call_id: str = text("Id of the call.", line=Name(is_required=True, sample="c-2"))
+    tool: str = text("Tool that was called.", line=Name(is_required=True, sample="search"))
+    ended_at: datetime = at("When the call ended; decides the hour.", line=Time(is_required=True))
+    status: str = text("`success` or `failure`.", line=Choice(words=("success", "failure"), is_required=True))
+    agent_id: str | None = text("Agent that called.", line=Name(sample="invoice-reader"))
     agent_id_reported: str | None = text(REPORTED_AGENT)
-    execution_id: str | None = text("Execution during which it called.")
-    latency_ms: float | None = number("Latency in milliseconds.")
-    error: str | None = text("Error as the log states it.")
+    execution_id: str | None = text("Execution during which it called.", line=Name(sample="e-1"))
+    latency_ms: float | None = number("Latency in milliseconds.", line=Number(sample=812))
+    error: str | None = text("Error as the log states it.", line=FreeText())
     span_id: str | None = text("Tool span that the row was made from; null where the line itself is a tool call.")
 
 
@@ -193,15 +231,21 @@ class Signal(FromLine, table=True):
 
     __tablename__ = "signals"
 
-    execution_id: str = text("Execution that the signals are about.")
-    given_at: datetime = at("When they were given; decides the hour.")
-    agent_id: str | None = text("Agent that ran.")
+    execution_id: str = text("Execution that the signals are about.", line=Name(is_required=True, sample="e-1"))
+    given_at: datetime = at("When they were given; decides the hour.", line=Time(name="at", is_required=True))
+    agent_id: str | None = text("Agent that ran.", line=Name(sample="invoice-reader"))
     agent_id_reported: str | None = text(REPORTED_AGENT)
-    session_id: str | None = text("Session of the execution.")
-    signal_confidence: float | None = number("Confidence signal, 0 (risk) to 1.")
-    signal_loop_detection: float | None = number("Loop detection signal, 0 (risk) to 1.")
-    signal_tool_correctness: float | None = number("Tool correctness signal, 0 (risk) to 1.")
-    signal_coherence: float | None = number("Coherence signal, 0 (risk) to 1.")
+    session_id: str | None = text("Session of the execution.", line=Name(sample="s-1"))
+    signal_confidence: float | None = number(
+        "Confidence signal, 0 (risk) to 1.", line=Number(name="confidence", most=1)
+    )
+    signal_loop_detection: float | None = number(
+        "Loop detection signal, 0 (risk) to 1.", line=Number(name="loop_detection", most=1)
+    )
+    signal_tool_correctness: float | None = number(
+        "Tool correctness signal, 0 (risk) to 1.", line=Number(name="tool_correctness", most=1)
+    )
+    signal_coherence: float | None = number("Coherence signal, 0 (risk) to 1.", line=Number(name="coherence", most=1))
 
 
 class Judgement(FromLine, table=True):
@@ -209,18 +253,23 @@ class Judgement(FromLine, table=True):
 
     __tablename__ = "judgements"
 
-    execution_id: str = text("Execution that was judged.")
-    judged_at: datetime = at("When it was judged; decides the hour.")
-    agent_id: str | None = text("Agent that ran.")
+    execution_id: str = text("Execution that was judged.", line=Name(is_required=True, sample="e-1"))
+    judged_at: datetime = at("When it was judged; decides the hour.", line=Time(name="at", is_required=True))
+    agent_id: str | None = text("Agent that ran.", line=Name(sample="invoice-reader"))
     agent_id_reported: str | None = text(REPORTED_AGENT)
-    violations: str = Field(description="Violations as JSON [{constraint, severity}]; [] = clean.", sa_type=sa.JSON)
+    violations: str = json(
+        "Violations as JSON [{constraint, severity}]; [] = clean.", line=Violations(is_required=True)
+    )
     judged_by: str = text(
-        "As whose it counts: `agent`, `model` or `person`. A person is believed before a model, both before an agent."
+        "As whose it counts: `agent`, `model` or `person`. A person is believed before a model, both before an agent.",
+        line=ShortText(sample=KINDS[-1]),
     )
     judged_by_reported: str | None = text(
         "Whose the line says it is; counts only in a log that HEALTH_TRUSTED_JUDGEMENTS names."
     )
-    judge: str | None = text("Name of the model or person that judged, as the log states it.")
+    judge: str | None = text(
+        "Name of the model or person that judged, as the log states it.", line=ShortText(sample="ana")
+    )
 
 
 class AgentUpdate(FromLine, table=True):
@@ -228,11 +277,14 @@ class AgentUpdate(FromLine, table=True):
 
     __tablename__ = "agent_updates"
 
-    agent_id: str = text("Agent that was updated.")
+    agent_id: str = text("Agent that was updated.", line=Name(is_required=True, sample="invoice-reader"))
     agent_id_reported: str | None = text(REPORTED_AGENT)
-    updated_at: datetime = at("When; decides the hour.")
-    kind: str = text("`restart`, `model_change` or `capability_update`.")
-    detail: str | None = text("What changed, as the log states it.")
+    updated_at: datetime = at("When; decides the hour.", line=Time(name="at", is_required=True))
+    kind: str = text(
+        "`restart`, `model_change` or `capability_update`.",
+        line=Choice(words=("restart", "model_change", "capability_update"), is_required=True),
+    )
+    detail: str | None = text("What changed, as the log states it.", line=FreeText(sample="rolled out 1.2.0"))
 
 
 class Span(FromLine, table=True):
@@ -281,41 +333,101 @@ class RejectedRecord(FromLine, table=True):
     )
 
 
+def _name(table: type[SQLModel]) -> str:
+    return str(table.__tablename__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordType:
+    """A record type: what its lines are called, and where they go.
+
+    Args:
+        name: the `type` of its lines.
+        table: the class of its table.
+        time: the column that decides the hour.
+        id: the column whose values are unique for each agent within an hour; empty where every line is a row.
+        superseded: the class of the table for lines that lost to a later one with their id.
+        besides: fields of its lines that no column holds as they are, by name.
+        in_order: two columns of times, the first of which must not be later.
+        any_of: fields of which one must be there.
+        is_from_spans: whether spans give rows of it, too, told by their `span_id`.
+    """
+
+    name: str
+    table: type[FromLine]
+    time: str
+    id: str = ""
+    superseded: type[FromLine] | None = None
+    besides: Mapping[str, LogField] = field(default_factory=dict)
+    in_order: tuple[str, str] | None = None
+    any_of: tuple[str, ...] = ()
+    is_from_spans: bool = False
+
+    @property
+    def columns(self) -> dict[str, LogField]:
+        """The fields of its lines, by the column that holds them."""
+        declared = SQLModel.metadata.tables[_name(self.table)].columns
+        return {column.name: column.info[LINE].of_column(column.name) for column in declared if LINE in column.info}
+
+    @property
+    def fields(self) -> list[LogField]:
+        """The fields of its lines, those that must be there first."""
+        named = [own.of_column(name) for name, own in self.besides.items()]
+        return sorted([*self.columns.values(), *named], key=lambda own: not own.is_required)
+
+    @property
+    def sample(self) -> dict[str, Any]:
+        """A line of this type with all of its fields."""
+        return {"type": self.name} | {own.name: own.sample for own in self.fields}
+
+
+RECORDS = (
+    RecordType(name="span", table=Span, time="ended_at"),
+    RecordType(
+        name="execution", table=Execution, time="ended_at", id="execution_id", superseded=SupersededExecution,
+        besides={"signals": Signals(), "is_timed": Flag()}, in_order=("started_at", "ended_at"), is_from_spans=True,
+    ),
+    RecordType(
+        name="trigger", table=TriggerEvent, time="fired_at", id="trigger_id", superseded=SupersededTriggerEvent
+    ),
+    RecordType(
+        name="model_call", table=ModelCall, time="ended_at", id="call_id", superseded=SupersededModelCall,
+        is_from_spans=True,
+    ),
+    RecordType(
+        name="tool_call", table=ToolCall, time="ended_at", id="call_id", superseded=SupersededToolCall,
+        is_from_spans=True,
+    ),
+    RecordType(name="signals", table=Signal, time="given_at", any_of=SIGNALS),
+    RecordType(name="judgement", table=Judgement, time="judged_at"),
+    RecordType(name="agent_update", table=AgentUpdate, time="updated_at"),
+    RecordType(name="rejected", table=RejectedRecord, time="hour"),
+)  # fmt: skip
+"""Every record type, in the order of the lineage; every record of a raw log goes to the table of exactly one.
+
+`span` and `rejected` have no lines of the log format: spans come from traces, and rejected is what cannot be used.
+"""
+
+LINE_TYPES = {record.name: record for record in RECORDS if record.columns}
+"""The record types of the log format, by name."""
+
+
 TABLES = (
-    RawLog, Span, Execution, TriggerEvent, ModelCall, ToolCall, Signal, Judgement, AgentUpdate, RejectedRecord,
-    SupersededExecution, SupersededTriggerEvent, SupersededModelCall, SupersededToolCall,
+    RawLog, *(record.table for record in RECORDS), *(record.superseded for record in RECORDS if record.superseded)
 )  # fmt: skip
 
-TABLE_OF_RECORD = {
-    "span": "spans",
-    "execution": "executions",
-    "trigger": "trigger_events",
-    "model_call": "model_calls",
-    "tool_call": "tool_calls",
-    "signals": "signals",
-    "judgement": "judgements",
-    "agent_update": "agent_updates",
-    "rejected": "rejected_records",
-}
-"""Where each kind of record goes, in the order of the lineage; every record of a raw log goes to exactly one table."""
-
-FROM_SPANS = ("executions", "model_calls", "tool_calls")
-"""Tables that besides records of their own have rows that follow from spans, told by their `span_id`."""
-
-RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
+TABLE_OF_RECORD = {record.name: _name(record.table) for record in RECORDS}
+RECORD_OF_TABLE = {table: record for record, table in TABLE_OF_RECORD.items()}
+RECORD_TABLES = tuple(RECORD_OF_TABLE)
 EVENT_TABLES = tuple(table for table in RECORD_TABLES if table not in ("spans", "rejected_records"))
 
-RECORD_OF_TABLE = {table: record for record, table in TABLE_OF_RECORD.items()}
+FROM_SPANS = tuple(_name(record.table) for record in RECORDS if record.is_from_spans)
+"""Tables that besides records of their own have rows that follow from spans, told by their `span_id`."""
 
-ID_OF_TABLE = {
-    "executions": ("execution_id", "ended_at"),
-    "trigger_events": ("trigger_id", "fired_at"),
-    "model_calls": ("call_id", "ended_at"),
-    "tool_calls": ("call_id", "ended_at"),
-}
+ID_OF_TABLE = {_name(record.table): (record.id, record.time) for record in RECORDS if record.id}
 """Tables that keep one row per agent as reported, id and hour: the id, and the time of which the greatest wins."""
 
-SUPERSEDED = {table: f"superseded_{table}" for table in ID_OF_TABLE}
+SUPERSEDED = {_name(record.table): _name(record.superseded) for record in RECORDS if record.superseded}
 """By table of `ID_OF_TABLE`, the one that keeps its superseded lines, which may count again when the others change."""
 
 AGENT_AS_REPORTED = "coalesce(agent_id_reported, agent_id)"
@@ -329,6 +441,5 @@ def identity_of(table: str) -> list[str]:
     the execution that it names.
     """
     key, _ = ID_OF_TABLE[table]
-    names_execution = table in ("model_calls", "tool_calls")
-    own = ["CASE WHEN agent_id IS NULL THEN execution_id END"] if names_execution else []
+    own = ["CASE WHEN agent_id IS NULL THEN execution_id END"] if key == "call_id" else []
     return [key, AGENT_AS_REPORTED, *own]

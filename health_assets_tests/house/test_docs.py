@@ -17,8 +17,6 @@ from health_assets.core.targets import AgentTargets
 from health_assets.defs.build import build_definitions
 from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_OPENINFERENCE, KIND_OF_OPERATION
 from health_assets.logs.files import list_files
-from health_assets.logs.native_fields import RULES
-from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.reader import contents
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.schema.catalog import ALL_TABLES
@@ -154,12 +152,6 @@ def test_every_target_is_on_its_page_with_its_default() -> None:
         default = field.default
         expected = "–" if default is None else "`false`" if default is False else f"{default:g}"
         assert rows[name] == expected, name
-
-
-def test_every_field_of_every_record_type_is_on_the_page_of_the_log_format() -> None:
-    for kind in RECORD_TYPES.values():
-        for name in kind.columns:
-            assert f"`{RULES[name].field}`" in LOG_FORMAT, name
 
 
 def test_every_asset_is_in_the_picture_of_the_lineage() -> None:

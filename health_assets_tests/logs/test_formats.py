@@ -21,7 +21,6 @@ from health_assets.logs.formats import (
     inspect_eval,
     langfuse,
     langfuse_records,
-    native_document,
     otlp_document,
     tau2_bench,
     tau_bench,
@@ -30,7 +29,6 @@ from health_assets.logs.formats.foreign_lines import UTF_16 as REASON_OF_UTF_16
 from health_assets.logs.formats.foreign_lines import Line, Source
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets.logs.formats.json_pieces import Document, DocumentError
-from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.stores import RawFile
 from health_assets_tests.support import foreign_logs_made as made
 from health_assets_tests.support.foreign_lines import Row, lines_of, spans_of
@@ -232,10 +230,6 @@ def test_a_record_in_a_list_is_judged_as_it_is_written(project: Project) -> None
     )  # fmt: skip
     assert rows_of(project, "rejected_records", "line_number")[1:] == [(3,)]
     assert rows_of(project, "executions", "execution_id", "line_number") == [("e1", 1)]
-
-
-def test_every_native_type_is_known_in_a_document_too() -> None:
-    assert tuple(RECORD_TYPES) == native_document.TYPES
 
 
 def test_a_single_native_record_may_be_written_over_many_lines(project: Project) -> None:

@@ -18,12 +18,12 @@ from health_assets.logs import content_index, plain
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.limits import WITHOUT_LIMIT, Limits, Unpacking
-from health_assets.logs.native_fields import RULES
-from health_assets.logs.native_records import RECORD_TYPES
+from health_assets.logs.native_records import RECORD_TYPES, RULES
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
 from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
+from health_assets.schema.records import LINE_TYPES
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
 from health_assets_tests.support.projects import (
     Project,
@@ -47,7 +47,7 @@ def reasons(project: Project) -> dict[tuple[str, int], str]:
 
 # -- events of the future ------------------------------------------------------------------------------------------------
 
-EVENTS: dict[str, Record] = {
+EVENTS: dict[str, Record] = {name: record.sample for name, record in LINE_TYPES.items()} | {
     "execution": execution("e", "a", START),
     "trigger": trigger("t", "a", START),
     "model_call": {"type": "model_call", "call_id": "c", "model": "m", "ended_at": "@", "status": "success"},
@@ -177,7 +177,7 @@ FREE_TEXTS = ("error", "reason", "detail")
 @pytest.mark.parametrize("kind", RECORD_TYPES)
 def test_no_field_of_any_record_takes_a_megabyte(project: Project, kind: str) -> None:
     """Free texts are cut; whatever else is text costs its line."""
-    fields = [name for name in RECORD_TYPES[kind].columns if name != "trigger_status"]
+    fields = [name for name in RECORD_TYPES[kind].values if name != "trigger_status"]
     project.write_log("a.jsonl", [line(EVENTS[kind] | times(kind) | {field: LONG_VALUES[field]})
                                   for field in fields], modified=START)  # fmt: skip
     project.ingest(HourRange.of(START))

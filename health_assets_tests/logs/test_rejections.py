@@ -142,8 +142,8 @@ def _broken_lines() -> Iterator[tuple[str, str | bytes, str]]:
     yield "time in words", bad("trigger", fired_at="infinity"), "fired_at must be"
     yield "time now", bad("trigger", fired_at="now"), "fired_at must be"
     yield "time epoch", bad("trigger", fired_at="epoch"), "fired_at must be"
-    yield "no signal at all", bad("signals", coherence=ABSENT), "signals"
-    yield "only null signals", bad("signals", coherence=None), "signals"
+    yield "no signal at all", bad("signals", coherence=ABSENT), "none of confidence, "
+    yield "only null signals", bad("signals", coherence=None), "none of confidence, "
     for number in ("NaN", "Infinity", "-Infinity", "nan", "inf", "1e400", "-1e400"):
         for field in ("sla_s", "cost_usd", "confidence", "api_calls", "ended_at"):
             yield f"{field} {number}", token("execution", field, number), ""

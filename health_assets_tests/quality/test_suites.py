@@ -863,8 +863,8 @@ def test_a_check_that_breaks_does_not_disturb_the_others_of_a_large_batch(
     )
     with changed(sound, statement) as session:
         results = results_of(sound, session, "executions")
-    assert red(results) == {"statuses_are_known", "shares_are_between_0_and_1"}
-    assert len(results["statuses_are_known"].samples) <= 10
+    assert red(results) == {"values_are_known", "shares_are_between_0_and_1"}
+    assert len(results["values_are_known"].samples) <= 10
 
 
 # -- history -----------------------------------------------------------------------------------------------------------
@@ -904,7 +904,7 @@ def test_the_history_says_which_hour_failed_and_a_rerun_of_other_hours_keeps_it(
 
 
 def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> None:
-    names = ["statuses_are_known", "every_line_is_a_row"]
+    names = ["values_are_known", "every_line_is_a_row"]
     with changed(sound) as session:
         source = source_of(sound, session, "executions")
         results = evaluate(SUITES["executions"], source, names)

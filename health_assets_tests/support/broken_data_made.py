@@ -34,7 +34,7 @@ CHECKS = {
     ("agent_health", "health_score_is_between_0_and_100", "error"): {START + 4 * HOUR: 2, START + 11 * HOUR: 1},
     ("agent_health", "states_are_known", "error"): {START + 2 * HOUR: 3},
     ("agent_health", "windows_are_covered", "warn"): {START + 11 * HOUR: 2},
-    ("executions", "statuses_are_known", "error"): {},
+    ("executions", "values_are_known", "error"): {},
     ("raw_logs", "every_line_is_still_there", "warn"): {START + 10 * HOUR: 9, START + 11 * HOUR: 7},
     ("raw_logs", "every_log_was_read", "warn"): {},
 }

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from health_assets.logs.formats.foreign_lines import Line, Record, Source, rejected
 from health_assets.logs.formats.json_pieces import Document, DocumentError
-
-TYPES = ("execution", "trigger", "model_call", "tool_call", "signals", "judgement", "agent_update")
+from health_assets.schema.records import LINE_TYPES
 
 
 def is_record(members: Record) -> bool:
     """Whether an object that has these members is a record."""
-    return members.get("type") in TYPES
+    kind = members.get("type")
+    return isinstance(kind, str) and kind in LINE_TYPES
 
 
 def read(source: Source) -> Iterator[Line]:

@@ -1,0 +1,123 @@
+"""Fields of the log format's lines, declared with the columns that hold them: which values each may have.
+
+What belongs here: kinds of fields, as data. What does not: the SQL that reads and judges them (`logs.native_fields`).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
+"""The signals of a session score, each from 0 (risk) to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogField:
+    """A field of a line.
+
+    Args:
+        name: its name in the line; where empty, the name of the column that holds it.
+        is_required: whether a line without it is rejected.
+        sample: a value that it may have, as JSON holds it.
+    """
+
+    name: str = ""
+    is_required: bool = False
+    sample: Any = None
+
+    def of_column(self, column: str) -> Self:
+        """The field with its name, where a column of this name holds it."""
+        return self if self.name else replace(self, name=column)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name(LogField):
+    """An id or a name, at most 1 KiB, not empty."""
+
+    sample: Any = "a-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortText(LogField):
+    """A text as short as a name, which may be empty."""
+
+    sample: Any = "1.2.0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreeText(LogField):
+    """A text of any length, without its secrets and cut at 64 KiB."""
+
+    sample: Any = "TimeoutError: no answer in 30 s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(LogField):
+    """One of a few words.
+
+    Args:
+        words: the words.
+    """
+
+    words: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """The first word is the sample."""
+        object.__setattr__(self, "sample", self.words[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(LogField):
+    """A finite number from 0 on.
+
+    Args:
+        most: the greatest value; None where there is no limit.
+    """
+
+    sample: Any = 0.5
+    most: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(LogField):
+    """A whole number from 0 to 2^63 - 1."""
+
+    sample: Any = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag(LogField):
+    """True or false."""
+
+    sample: Any = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Time(LogField):
+    """ISO 8601, or epoch seconds or milliseconds, in the years 2000 to 2099."""
+
+    sample: Any = "2026-06-07T13:00:00Z"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names(LogField):
+    """A list of names."""
+
+    sample: Any = ("search", "summarize")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violations(LogField):
+    """A list of constraints that were violated, each with its severity."""
+
+    sample: Any = ({"constraint": "no_pii", "severity": "high"},)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signals(LogField):
+    """An object of `SIGNALS`, any of which may be missing."""
+
+    sample: Any = None
+
+    def __post_init__(self) -> None:
+        """One of the signals is the sample."""
+        object.__setattr__(self, "sample", {SIGNALS[0]: 0.9})
