@@ -170,7 +170,7 @@ def _run(
         from health_assets.core.sql_memory import keep_compiled_sql
         from health_assets.core.targets import load_targets
         from health_assets.pipeline.resource import Pipeline
-        from health_assets.quality.evaluation import import_great_expectations
+        from health_assets.quality.validation import import_great_expectations
         from health_assets.systems.formula_versions import older_results
         from health_assets.systems.stale_partitions import left_behind
 

@@ -20,7 +20,7 @@ from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
-from health_assets.quality.evaluation import import_great_expectations
+from health_assets.quality.validation import import_great_expectations
 from health_assets.systems.due_hours import SCORED, DueRun, due_hours
 from health_assets.warehouse.partition_states import PartitionStates
 

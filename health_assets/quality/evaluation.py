@@ -5,13 +5,11 @@ large batch the warehouse counts, hour by hour, the rows that break each check, 
 rows and a sample of the others. The two must agree; if they ever do not, that is an internal error and the run stops.
 """
 
-import os
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
-from typing import Any
+from itertools import islice
+from typing import NamedTuple
 
 import ibis
 import pandas as pd
@@ -20,12 +18,8 @@ from ibis import ir
 
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.quality.batches import Source
-from health_assets.quality.expectations import Check, Expectation, RowsMaker, Suite
-from health_assets.quality.gx_internals import (
-    importing_without_unused_modules,
-    remembering,
-    without_progress_bars,
-)
+from health_assets.quality.expectations import Check, RowsMaker, Suite
+from health_assets.quality.validation import Batch, refused_rows
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
 from health_assets.warehouse.session import Session
 
@@ -85,35 +79,52 @@ def evaluate(suite: Suite, source: Source, names: Sequence[str] | None = None) -
 
 def _evaluate(suite: Suite, source: Source, names: Sequence[str] | None) -> list[CheckResult]:
     asked = [check for check in suite.checks if names is None or check.name in names]
-    by_hour = [check for check in asked if check.batch == "hours"]
-    outcomes = _evaluate_hours(suite.hours(source), by_hour, source) if by_hour else []
-    for batch_name, make_rows in suite.rows.items():
-        checks = [check for check in asked if check.batch == batch_name]
-        if checks:
-            found = _evaluate_rows(make_rows, checks, source, is_own=batch_name == "rows")
-            outcomes += _of_all_rows(found, source) if batch_name in suite.searches else found
+    small = dict[str, pd.DataFrame]()
+    checks = {
+        name: own for name in ("hours", *suite.rows) if (own := [check for check in asked if check.batch == name])
+    }
+    outcomes = list[CheckResult]()
+    for name, own in checks.items():
+        rows = suite.hours(source) if name == "hours" else _rows(suite.rows[name], source, is_own=name == "rows")
+        if rows is None:
+            outcomes += [_of_no_row(check, source) for check in own]
+            continue
+        _require_columns(rows.columns, own, source)
+        if isinstance(rows, pd.DataFrame):
+            small[name] = rows
+        elif rows.row_count > SMALL_BATCH_ROWS:
+            outcomes += _evaluate_large(rows.rows, own, source)
+        else:
+            small[name] = source.session.arrow(rows.rows.select(_shown(rows.columns, own))).to_pandas()
+    outcomes += _evaluate_small([(frame, checks[name]) for name, frame in small.items()], source)
     by_name = {outcome.check.name: outcome for outcome in outcomes}
-    return [by_name[check.name] for check in asked]
+    ordered = [by_name[check.name] for check in asked]
+    return [_of_all_rows(one, source) if one.check.batch in suite.searches else one for one in ordered]
 
 
-def _evaluate_rows(make_rows: RowsMaker, checks: Sequence[Check], source: Source, *, is_own: bool) -> list[CheckResult]:
-    own_rows = sum(source.row_counts.values())
-    if not own_rows:
-        return [
-            CheckResult(check, [HourResult(hour, 0, 0) for hour in source.asked], pd.DataFrame()) for check in checks
-        ]
-    rows, row_count = make_rows(source), own_rows
-    _require_columns(rows.columns, checks, source)
-    if not is_own:  # something looked for among many rows, of which mostly there is nothing: look once
-        rows, row_count = source.session.kept(rows)
-    if row_count > SMALL_BATCH_ROWS:
-        return _evaluate_large(rows, checks, source)
-    return _evaluate_small(source.session.arrow(rows.select(_shown(rows.columns, checks))).to_pandas(), checks, source)
+class _Rows(NamedTuple):
+    """Rows to look at, and how many they are."""
+
+    rows: ir.Table
+    row_count: int
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return self.rows.columns
 
 
-def _evaluate_hours(frame: pd.DataFrame, checks: Sequence[Check], source: Source) -> list[CheckResult]:
-    _require_columns(frame.columns, checks, source)
-    return _evaluate_small(frame, checks, source)
+def _rows(make_rows: RowsMaker, source: Source, *, is_own: bool) -> _Rows | None:
+    """The rows of a batch; None where the asset has none."""
+    row_count = sum(source.row_counts.values())
+    if not row_count:
+        return None
+    rows = make_rows(source)
+    # what is looked for among many rows, of which mostly there is nothing, is looked for once
+    return _Rows(rows, row_count) if is_own else _Rows(*source.session.kept(rows))
+
+
+def _of_no_row(check: Check, source: Source) -> CheckResult:
+    return CheckResult(check, [HourResult(hour, 0, 0) for hour in source.asked], pd.DataFrame())
 
 
 def _require_columns(there: Iterable[str], checks: Sequence[Check], source: Source) -> None:
@@ -124,13 +135,10 @@ def _require_columns(there: Iterable[str], checks: Sequence[Check], source: Sour
         require_columns(what, looked_at, columns)
 
 
-def _of_all_rows(outcomes: Sequence[CheckResult], source: Source) -> list[CheckResult]:
-    """The outcomes of a search, with the rows that were searched: nothing found is not nothing looked at."""
+def _of_all_rows(outcome: CheckResult, source: Source) -> CheckResult:
+    """The outcome of a search, with the rows that were searched: nothing found is not nothing looked at."""
     sizes = source.row_counts
-    return [
-        replace(outcome, hours=[replace(hour, element_count=sizes.get(hour.hour, 0)) for hour in outcome.hours])
-        for outcome in outcomes
-    ]
+    return replace(outcome, hours=[replace(hour, element_count=sizes.get(hour.hour, 0)) for hour in outcome.hours])
 
 
 def of_chunks(found: Sequence[Sequence[CheckResult]]) -> list[CheckResult]:
@@ -167,17 +175,23 @@ def write_history(session: Session, asset: str, hours: HourRange | HourGroups, r
     )
 
 
-def _evaluate_small(frame: pd.DataFrame, checks: Sequence[Check], source: Source) -> list[CheckResult]:
-    """Let Great Expectations judge the whole batch."""
-    sizes = _sizes(frame)
+def _evaluate_small(batches: Sequence[tuple[pd.DataFrame, Sequence[Check]]], source: Source) -> list[CheckResult]:
+    """Let Great Expectations judge batches whole."""
     outcomes = []
-    none = frame.head(0)
-    for check, positions in zip(checks, _validate(frame, checks), strict=True):
-        broken = _asked(frame.iloc[sorted(set().union(*positions))], source) if any(positions) else none
-        broken_sizes = _sizes(broken)
-        hours = [HourResult(hour, sizes.get(hour, 0), broken_sizes.get(hour, 0)) for hour in source.asked]
-        outcomes.append(CheckResult(check, hours, _samples(broken, check)))
+    refused = refused_rows([_batch(frame, checks) for frame, checks in batches])
+    for (frame, checks), found in zip(batches, refused, strict=True):
+        sizes, of_each = _sizes(frame), iter(found)
+        for check in checks:
+            positions = set().union(*islice(of_each, len(check.expectations)))
+            broken = _asked(frame.iloc[sorted(positions)], source)
+            broken_sizes = _sizes(broken)
+            hours = [HourResult(hour, sizes.get(hour, 0), broken_sizes.get(hour, 0)) for hour in source.asked]
+            outcomes.append(CheckResult(check, hours, _samples(broken, check)))
     return outcomes
+
+
+def _batch(frame: pd.DataFrame, checks: Sequence[Check]) -> Batch:
+    return Batch(frame, [expectation for check in checks for expectation in check.expectations])
 
 
 def _asked(broken: pd.DataFrame, source: Source) -> pd.DataFrame:
@@ -200,13 +214,14 @@ def _evaluate_large(rows: ir.Table, checks: Sequence[Check], source: Source) -> 
             _offending(rows, check, source.session) if any(hour.unexpected_count for hour in hours) else pd.DataFrame()
         )
         outcomes.append(CheckResult(check, hours, _samples(broken, check)))
-        if len(broken) != len(set().union(*_validate(broken, [check])[0])):
+        [refused] = refused_rows([_batch(broken, [check])])
+        if len(broken) != len(set().union(*refused)):
             raise RuntimeError(f"Great Expectations passes rows that break {check.name} in the warehouse")
     sound = [outcome.check for outcome in outcomes if outcome.success]
     sample = source.session.arrow(rows.select(_shown(rows.columns, checks)).limit(SMALL_BATCH_ROWS)).to_pandas()
-    for check, positions in zip(sound, _validate(sample, sound), strict=True):
-        if any(positions):
-            raise RuntimeError(f"Great Expectations refuses rows that keep {check.name} in the warehouse")
+    refused_of = zip(sound, refused_rows([_batch(sample, [check]) for check in sound]), strict=True)
+    if names := [check.name for check, refused in refused_of if any(refused)]:
+        raise RuntimeError(f"Great Expectations refuses rows that keep {', '.join(names)} in the warehouse")
     return outcomes
 
 
@@ -272,65 +287,3 @@ _IDENTITY = (
     "hour", "agent_id", "execution_id", "trigger_id", "call_id", "model", "trace_id", "session_id", "source_file",
     "line_number", "state", "missing_columns", "changed_columns",
 )  # fmt: skip
-
-
-def _validate(frame: pd.DataFrame, checks: Sequence[Check]) -> list[list[set[int]]]:
-    """For each check and each of its expectations, the positions of the rows that Great Expectations refuses."""
-    if frame.empty:
-        return [[set() for _ in check.expectations] for check in checks]
-    expectations = [expectation for check in checks for expectation in check.expectations]
-    refused = dict(zip(map(id, expectations), _verdicts(frame, expectations), strict=True))
-    failed = [expectation for expectation in expectations if not refused[id(expectation)]]
-    positions = dict(zip(map(id, failed), _refused_positions(frame, failed), strict=True))
-    return [[positions.get(id(expectation), set()) for expectation in check.expectations] for check in checks]
-
-
-def _verdicts(frame: pd.DataFrame, expectations: Sequence[Expectation]) -> list[bool]:
-    return [bool(outcome.success) for outcome in _run(frame, expectations, "BOOLEAN_ONLY")]
-
-
-def _refused_positions(frame: pd.DataFrame, expectations: Sequence[Expectation]) -> list[set[int]]:
-    return [set(outcome.result["unexpected_index_list"]) for outcome in _run(frame, expectations, "COMPLETE")]
-
-
-def _run(frame: pd.DataFrame, expectations: Sequence[Expectation], result_format: str) -> list[Any]:
-    """Great Expectations' outcomes, in the order of the expectations."""
-    if not expectations:
-        return []
-    gx, batch_definition, kinds = _great_expectations()
-    batch = batch_definition.get_batch({"dataframe": frame})
-    suite = gx.ExpectationSuite(name="batch")
-    for place, expectation in enumerate(expectations):
-        suite.expectations.append(kinds(expectation.type)(**expectation.arguments, meta={"place": place}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
-        outcomes = batch.validate(suite, result_format=result_format).results
-    for outcome in outcomes:
-        if outcome.exception_info and outcome.exception_info.get("raised_exception"):
-            raise RuntimeError(
-                f"Great Expectations could not evaluate {outcome.expectation_config}: {outcome.exception_info}"
-            )
-    return sorted(outcomes, key=lambda outcome: outcome.expectation_config.meta["place"])
-
-
-def import_great_expectations() -> None:
-    """Import what checks need now rather than with the first of them."""
-    _great_expectations()
-
-
-@cache
-def _great_expectations() -> tuple[Any, Any, Callable[[str], Any]]:
-    """The library, a batch definition, and its expectations by name.
-
-    Importing takes seconds, so only who validates pays for it.
-    """
-    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    with warnings.catch_warnings(), importing_without_unused_modules():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Great Expectations' own
-        import great_expectations as gx
-
-        context = gx.get_context(mode="ephemeral")
-        without_progress_bars(context)
-    asset = context.data_sources.add_pandas("frames").add_dataframe_asset("frame")
-    kinds = cache(lambda name: remembering(getattr(gx.expectations, name)))
-    return gx, asset.add_batch_definition_whole_dataframe("whole"), kinds

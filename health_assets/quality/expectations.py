@@ -6,7 +6,7 @@ table has (`systems.suites`) and running them (`evaluation`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pandas as pd
@@ -15,6 +15,8 @@ from ibis import ir
 from health_assets.quality import batches
 
 Severity = Literal["error", "warn"]
+ONE_COLUMN, COLUMNS = ("column", "column_A", "column_B"), "column_list"
+"""The arguments of expectations that name one column, and several."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,15 @@ class Expectation:
     @property
     def columns(self) -> list[str]:
         """The columns that it looks at."""
-        named = [self.arguments[key] for key in ("column", "column_A", "column_B") if key in self.arguments]
-        return named + list(self.arguments.get("column_list", ()))
+        named = [self.arguments[key] for key in ONE_COLUMN if key in self.arguments]
+        return named + list(self.arguments.get(COLUMNS, ()))
+
+    def renamed(self, columns: Sequence[str]) -> "Expectation":
+        """The same of other columns, in the order of `columns`."""
+        if COLUMNS in self.arguments:
+            return replace(self, arguments={**self.arguments, COLUMNS: [*columns]})
+        keys = [key for key in ONE_COLUMN if key in self.arguments]
+        return replace(self, arguments={**self.arguments, **dict(zip(keys, columns, strict=True))})
 
     def unexpected(self, rows: ir.Table) -> ir.BooleanValue:
         """Whether a row breaks the expectation, as Great Expectations defines it; never null.

@@ -4,7 +4,7 @@ import gc
 
 import health_assets.cli.run_report
 import health_assets.cli.running  # noqa: F401
-from health_assets.quality.evaluation import import_great_expectations
+from health_assets.quality.validation import import_great_expectations
 
 import_great_expectations()
 gc.freeze()
