@@ -19,7 +19,7 @@ from health_assets.logs.otlp_lines import is_otlp
 from health_assets.logs.reader import hour_of_line
 from health_assets.logs.stores import RawFile
 from health_assets.logs.tally import Content
-from health_assets.warehouse.ledger_parts import NO_LINES, Entry, Lines, Part
+from health_assets.warehouse.file_slices import EMPTY_SLICE, Entry, FileSlice, SliceContent
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,17 @@ class Appended:
 
     Args:
         beginnings: by name, what was read of them.
-        known: the parts of what was read.
+        known: the slices of what was read.
     """
 
     beginnings: Mapping[str, Beginning]
-    known: Mapping[Part, Lines]
+    known: Mapping[FileSlice, SliceContent]
 
     def without(self, names: Collection[str]) -> "Appended":
         """The same but for some files, which are read as a whole."""
         return Appended(
             {name: begun for name, begun in self.beginnings.items() if name not in names},
-            {part: lines for part, lines in self.known.items() if part.source_file not in names},
+            {file_slice: lines for file_slice, lines in self.known.items() if file_slice.source_file not in names},
         )
 
     def with_known(self, files: Sequence[RawFile], found: Iterable[Content]) -> list[Content]:
@@ -50,18 +50,21 @@ class Appended:
         """
         places = {file.source_file: place for place, file in enumerate(files)}
         whole = {(content.file_id, content.record_type, content.hour): content for content in found}
-        for part, lines in self.known.items():
-            if part.source_file not in places or not lines.count:
+        for file_slice, lines in self.known.items():
+            if file_slice.source_file not in places or not lines.count:
                 continue
-            key = places[part.source_file], part.record_type, part.hour
+            key = places[file_slice.source_file], file_slice.record_type, file_slice.hour
             own = Content(file_id=key[0], record_type=key[1], hour=key[2], lines=lines.count, digest=int(lines.digest))
             new = whole.get(key)
             whole[key] = own if new is None else _sum(new, own)
         return [*whole.values()]
 
-    def without_known(self, whole: Mapping[Part, Lines]) -> dict[Part, int]:
-        """Count the lines of each part that were read just now, where files hold these as a whole."""
-        return {part: lines.count - self.known.get(part, NO_LINES).count for part, lines in whole.items()}
+    def without_known(self, whole: Mapping[FileSlice, SliceContent]) -> dict[FileSlice, int]:
+        """Count the lines of each slice that were read just now, where files hold these as a whole."""
+        return {
+            file_slice: lines.count - self.known.get(file_slice, EMPTY_SLICE).count
+            for file_slice, lines in whole.items()
+        }
 
     def read_bytes(self, file: RawFile) -> int:
         """Count the bytes of a file that are read now."""
@@ -81,15 +84,15 @@ def detect_appends(
     Args:
         files: the files.
         before: by name, what the ledger says of them.
-        entries: their parts in the ledger, with others perhaps.
+        entries: their slices in the ledger, with others perhaps.
         limits: limits on what is taken of logs.
     """
-    parts: dict[str, dict[Part, Lines]] = {}
+    slices: dict[str, dict[FileSlice, SliceContent]] = {}
     for entry in entries:
-        parts.setdefault(entry.part.source_file, {})[entry.part] = entry.lines
+        slices.setdefault(entry.file_slice.source_file, {})[entry.file_slice] = entry.lines
     found = Appended({}, {})
     for file in files:
-        own, known = parts.get(file.source_file, {}), before[file.source_file]
+        own, known = slices.get(file.source_file, {}), before[file.source_file]
         if known.is_to_be_read_whole:
             continue
         begun = beginning(file, known.identity)

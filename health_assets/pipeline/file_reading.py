@@ -28,32 +28,32 @@ from health_assets.logs.tally import REJECTED, Content
 from health_assets.pipeline.append_detection import Appended
 from health_assets.pipeline.executor_sharding import Seen, dealt_out, stamps_of
 from health_assets.pipeline.ingestion_scope import IngestScope
-from health_assets.warehouse.ledger_parts import Lines, Part
+from health_assets.warehouse.file_slices import FileSlice, SliceContent
 from health_assets.warehouse.session import InsertArrow
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowFilter:
-    """The parts whose rows go to their tables.
+    """The slices whose rows go to their tables.
 
     Args:
-        scope: the scope of the run, to which parts of fresh files belong or not.
+        scope: the scope of the run, to which slices of fresh files belong or not.
         fresh: names of files of which is not known what they hold.
-        known: the parts of all other files whose rows are wanted.
+        known: the slices of all other files whose rows are wanted.
     """
 
     scope: IngestScope
     fresh: AbstractSet[str] = frozenset()
-    known: AbstractSet[Part] = frozenset()
+    known: AbstractSet[FileSlice] = frozenset()
 
-    def __contains__(self, part: Part) -> bool:
-        return self.scope.includes(part) if part.source_file in self.fresh else part in self.known
+    def __contains__(self, file_slice: FileSlice) -> bool:
+        return self.scope.includes(file_slice) if file_slice.source_file in self.fresh else file_slice in self.known
 
     def dealt_out(self, groups: Iterable[AbstractSet[str]]) -> Iterator["RowFilter"]:
         """For each of some groups of files, what is wanted of these."""
-        by_name: defaultdict[str, list[Part]] = defaultdict(list)
-        for part in self.known:
-            by_name[part.source_file].append(part)
+        by_name: defaultdict[str, list[FileSlice]] = defaultdict(list)
+        for file_slice in self.known:
+            by_name[file_slice.source_file].append(file_slice)
         for names in groups:
             known = frozenset(chain.from_iterable(by_name[name] for name in names & by_name.keys()))
             yield RowFilter(scope=self.scope.among(names), fresh=self.fresh & names, known=known)
@@ -65,7 +65,7 @@ class ReadTask:
 
     Args:
         files: the files.
-        wanted: the parts whose rows go to their tables.
+        wanted: the slices whose rows go to their tables.
         targets: what rows are made with.
         trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: what is taken of the files.
@@ -93,7 +93,7 @@ class ReadResult(Seen):
     """The facts that one pass has found out.
 
     Args:
-        found: all parts of the files, with their records.
+        found: all slices of the files, with their records.
         future: by file, the earliest of its events that are in the future.
         notes: by file, what the readers of foreign formats counted.
         identities: by file, what it turned out to hold.
@@ -104,7 +104,7 @@ class ReadResult(Seen):
         faults: by file that could not be read, why. No other account counts where there is one.
     """
 
-    found: list[tuple[Part, Lines]] = field(default_factory=list)
+    found: list[tuple[FileSlice, SliceContent]] = field(default_factory=list)
     future: dict[str, datetime] = field(default_factory=dict)
     notes: dict[str, Counter[str]] = field(default_factory=dict)
     identities: dict[str, Identity] = field(default_factory=dict)
@@ -139,7 +139,7 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
         most_rejected = own.limits.rejected_lines
         router = Router(
             files,
-            lambda *part: Part(*part) in own.wanted,
+            lambda *file_slice: FileSlice(*file_slice) in own.wanted,
             stream.schema,
             folder,
             most_rejected,
@@ -152,7 +152,7 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
             contents = own.appended.with_known(files, router.contents())
             for table, rows in router.set_aside():
                 insert(table, rows)
-    found = parts_of(files, contents)
+    found = slices_of(files, contents)
     return ReadResult(
         found=[*found.items()],
         future=_future_of(files, contents),
@@ -165,18 +165,18 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
     )
 
 
-def _rejections(router: Router, found: Iterable[Part]) -> list[Rejection] | None:
+def _rejections(router: Router, found: Iterable[FileSlice]) -> list[Rejection] | None:
     """The reasons where every record of the files was rejected; None where one was not."""
-    kinds = {part.record_type for part in found}
+    kinds = {file_slice.record_type for file_slice in found}
     if not kinds:
         return []
     return router.rejections if kinds == {REJECTED} else None
 
 
-def parts_of(files: Sequence[RawFile], found: Iterable[Content]) -> dict[Part, Lines]:
-    """The parts of the files that were read."""
+def slices_of(files: Sequence[RawFile], found: Iterable[Content]) -> dict[FileSlice, SliceContent]:
+    """The slices of the files that were read."""
     return {
-        Part(files[content.file_id].source_file, content.record_type, content.hour): Lines(
+        FileSlice(files[content.file_id].source_file, content.record_type, content.hour): SliceContent(
             content.lines, str(content.digest)
         )
         for content in found

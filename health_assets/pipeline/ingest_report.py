@@ -14,7 +14,7 @@ from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.routing import Rejection
 from health_assets.pipeline.append_detection import Appended
-from health_assets.warehouse.ledger_parts import Lines, Part
+from health_assets.warehouse.file_slices import FileSlice, SliceContent
 
 
 @dataclass(kw_only=True)
@@ -57,19 +57,19 @@ class IngestReport:
     told: Mapping[str, str] = field(default_factory=dict)
     read_by_file: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def add_read(self, files: Sequence[RawFile], found: Mapping[Part, Lines], appended: Appended) -> None:
+    def add_read(self, files: Sequence[RawFile], found: Mapping[FileSlice, SliceContent], appended: Appended) -> None:
         """Count what was read of files, and those of the files that hold any lines."""
-        names = {part.source_file for part in found}
+        names = {file_slice.source_file for file_slice in found}
         self.files_read += sorted(names)
         self.bytes_read += sum(appended.read_bytes(file) for file in files if file.source_file in names)
-        for part, lines in appended.without_known(found).items():
-            if part.record_type == "span":
+        for file_slice, lines in appended.without_known(found).items():
+            if file_slice.record_type == "span":
                 self.spans_read += lines
             else:
                 self.lines_read += lines
-            rejected = lines if part.record_type == "rejected" else 0
+            rejected = lines if file_slice.record_type == "rejected" else 0
             self.rejected += rejected
-            self.add_to_file(part.source_file, lines, rejected)
+            self.add_to_file(file_slice.source_file, lines, rejected)
 
     def add_to_file(self, name: str, lines: int, rejected: int) -> None:
         """Add to the counts of one file."""

@@ -34,9 +34,9 @@ from health_assets.pipeline.loading import Loading
 from health_assets.schema.catalog import TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.file_slices import FileSlice
 from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.ledger_parts import Part
 from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
@@ -150,15 +150,15 @@ def _settled(
     return matched, ledger.settle(known, matched)
 
 
-def _touched_hours(scope: IngestScope, changed: Iterable[Part]) -> dict[str, set[datetime]]:
+def _touched_hours(scope: IngestScope, changed: Iterable[FileSlice]) -> dict[str, set[datetime]]:
     """The hours whose rows changed, by table; `raw_logs` has no spans beyond the look-back."""
     touched: dict[str, set[datetime]] = {table: set() for table in RECORDS}
-    for part in changed:
-        if not scope.includes(part):
+    for file_slice in changed:
+        if not scope.includes(file_slice):
             continue
-        touched[TABLE_OF_RECORD[part.record_type]].add(part.hour)
-        if part.record_type != "span" or part.hour in scope.span:
-            touched["raw_logs"].add(part.hour)
+        touched[TABLE_OF_RECORD[file_slice.record_type]].add(file_slice.hour)
+        if file_slice.record_type != "span" or file_slice.hour in scope.span:
+            touched["raw_logs"].add(file_slice.hour)
     return touched
 
 

@@ -20,8 +20,8 @@ from health_assets.pipeline.append_detection import Appended
 from health_assets.pipeline.trace_assembly import PrunedSpans
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
+from health_assets.warehouse.file_slices import EMPTY_SLICE, TRACES, Entry, FileSlice, SliceContent
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
@@ -86,54 +86,54 @@ class IngestScope:
         """The hours that come back of any table but `spans`, which come back for others' sake."""
         return set().union(*(hours for table, hours in self.restored.items() if table != "spans"))
 
-    def includes(self, part: Part) -> bool:
-        """Whether a part is to be in its hour's table at the end; what is not is counted alone."""
-        is_present = part.source_file in self.present or part.source_file == TRACES
-        if part.record_type == "span":
-            return (is_present or part.hour in self.hours) and part.hour not in self.away
-        return part.hour in self.hours or (is_present and not self._is_left_out(part))
+    def includes(self, file_slice: FileSlice) -> bool:
+        """Whether a slice is to be in its hour's table at the end; what is not is counted alone."""
+        is_present = file_slice.source_file in self.present or file_slice.source_file == TRACES
+        if file_slice.record_type == "span":
+            return (is_present or file_slice.hour in self.hours) and file_slice.hour not in self.away
+        return file_slice.hour in self.hours or (is_present and not self._is_left_out(file_slice))
 
-    def _is_left_out(self, part: Part) -> bool:
-        """Whether a part is of an old hour that nobody asks for, and of which the table has no rows."""
-        if part.hour >= self._left_out_before or part.hour in self.span or self.restores(part):
+    def _is_left_out(self, file_slice: FileSlice) -> bool:
+        """Whether a slice is of an old hour that nobody asks for, and of which the table has no rows."""
+        if file_slice.hour >= self._left_out_before or file_slice.hour in self.span or self.restores(file_slice):
             return False
-        return part.hour not in self._kept[TABLE_OF_RECORD[part.record_type]]
+        return file_slice.hour not in self._kept[TABLE_OF_RECORD[file_slice.record_type]]
 
-    def is_late(self, part: Part) -> bool:
-        """Whether a part that is not loaded belongs to an hour that was made without it, and dropped since."""
-        return part.hour in self._dropped[TABLE_OF_RECORD[part.record_type]]
+    def is_late(self, file_slice: FileSlice) -> bool:
+        """Whether a slice that is not loaded belongs to an hour that was made without it, and dropped since."""
+        return file_slice.hour in self._dropped[TABLE_OF_RECORD[file_slice.record_type]]
 
     def leaves_out(self, hour: datetime) -> bool:
         """Whether nothing that follows from the spans of an hour is made, and nothing was."""
-        parts = [Part(TRACES, RECORD_OF_TABLE[table], hour) for table in FROM_SPANS]
-        return all(self._is_left_out(part) and not self.is_late(part) for part in parts)
+        slices = [FileSlice(TRACES, RECORD_OF_TABLE[table], hour) for table in FROM_SPANS]
+        return all(self._is_left_out(file_slice) and not self.is_late(file_slice) for file_slice in slices)
 
-    def restores(self, part: Part) -> bool:
-        """Whether a part belongs to an hour of its table that retention dropped and that comes back now."""
-        return part.hour in self.restored.get(TABLE_OF_RECORD[part.record_type], ())
+    def restores(self, file_slice: FileSlice) -> bool:
+        """Whether a slice belongs to an hour of its table that retention dropped and that comes back now."""
+        return file_slice.hour in self.restored.get(TABLE_OF_RECORD[file_slice.record_type], ())
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadPlan:
-    """The parts that the tables lack, as the ledger knows them before any file is read.
+    """The slices that the tables lack, as the ledger knows them before any file is read.
 
     Args:
         new: files that were never read.
         changed: files that differ from what was read.
         before: the ledger's entries of the changed ones.
-        waiting: known parts whose rows are to be replaced by what their files hold now, with their records.
-        not_loaded: known parts that the tables do not have as they are, asked for or not.
-        lost: parts asked for that the tables had, or were to get, and that are found to be lost just now.
+        waiting: known slices whose rows are to be replaced by what their files hold now, with their records.
+        not_loaded: known slices that the tables do not have as they are, asked for or not.
+        lost: slices asked for that the tables had, or were to get, and that are found to be lost just now.
         traces: (trace_id, hour) of the spans whose rows are to be replaced; None without any.
         appended: those of the changed files that only grew, whose rows stay.
     """
 
     new: Sequence[RawFile]
     changed: Sequence[RawFile]
-    before: Mapping[Part, Entry]
-    waiting: Mapping[Part, int]
-    not_loaded: AbstractSet[Part]
-    lost: AbstractSet[Part]
+    before: Mapping[FileSlice, Entry]
+    waiting: Mapping[FileSlice, int]
+    not_loaded: AbstractSet[FileSlice]
+    lost: AbstractSet[FileSlice]
     traces: ir.Table | None
     appended: Appended
 
@@ -142,38 +142,44 @@ class LoadPlan:
         """Files of which is not known what they hold now."""
         return [*self.new, *self.changed]
 
-    def fresh_parts(self, found: Mapping[Part, Lines]) -> dict[Part, Lines]:
-        """The parts found in files that are fresh."""
+    def fresh_slices(self, found: Mapping[FileSlice, SliceContent]) -> dict[FileSlice, SliceContent]:
+        """The slices found in files that are fresh."""
         names = names_of(self.fresh)
-        return {part: lines for part, lines in found.items() if part.source_file in names}
+        return {file_slice: lines for file_slice, lines in found.items() if file_slice.source_file in names}
 
-    def lines_less(self, found: Mapping[Part, Lines]) -> dict[Part, int]:
+    def lines_less(self, found: Mapping[FileSlice, SliceContent]) -> dict[FileSlice, int]:
         """Count by how many lines a part of a changed file has become shorter, where it has.
 
         A rejected line that the file no longer has may be a good one now, such as one that was half written, and a good
         one a rejected one. The file may hold what it held all the same (`file_matching.cut_or_replaced`).
         """
         more: Counter[tuple[str, bool]] = Counter()
-        fewer: list[tuple[Part, int]] = []
-        for part, before, after in self._compared(found):
-            more[part.source_file, part.record_type == "rejected"] += max(0, after.count - before.count)
-            fewer.append((part, before.count - after.count))
-        less: dict[Part, int] = {}
-        for part, lines in fewer:
-            others = part.source_file, part.record_type != "rejected"
+        fewer: list[tuple[FileSlice, int]] = []
+        for file_slice, before, after in self._compared(found):
+            more[file_slice.source_file, file_slice.record_type == "rejected"] += max(0, after.count - before.count)
+            fewer.append((file_slice, before.count - after.count))
+        less: dict[FileSlice, int] = {}
+        for file_slice, lines in fewer:
+            others = file_slice.source_file, file_slice.record_type != "rejected"
             become_other = max(0, min(lines, more[others]))
             more[others] -= become_other
             if lines > become_other:
-                less[part] = lines - become_other
+                less[file_slice] = lines - become_other
         return less
 
-    def changed_by(self, found: Mapping[Part, Lines]) -> set[Part]:
-        """Parts whose lines, or whose rows in the tables, are others than before, now that files have been read."""
-        differing = {part for part, before, after in self._compared(found) if before != after}
+    def changed_by(self, found: Mapping[FileSlice, SliceContent]) -> set[FileSlice]:
+        """Slices whose lines, or whose rows in the tables, are others than before, now that files have been read."""
+        differing = {file_slice for file_slice, before, after in self._compared(found) if before != after}
         return differing | self.lost | (self.not_loaded & self.waiting.keys())
 
-    def _compared(self, found: Mapping[Part, Lines]) -> Iterator[tuple[Part, Lines, Lines]]:
+    def _compared(
+        self, found: Mapping[FileSlice, SliceContent]
+    ) -> Iterator[tuple[FileSlice, SliceContent, SliceContent]]:
         """Every part of a fresh file, with what it held before and what it holds now."""
-        now = self.fresh_parts(found)
-        for part in self.before.keys() | now.keys():
-            yield part, self.before[part].lines if part in self.before else NO_LINES, now.get(part, NO_LINES)
+        now = self.fresh_slices(found)
+        for file_slice in self.before.keys() | now.keys():
+            yield (
+                file_slice,
+                self.before[file_slice].lines if file_slice in self.before else EMPTY_SLICE,
+                now.get(file_slice, EMPTY_SLICE),
+            )

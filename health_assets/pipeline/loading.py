@@ -35,8 +35,8 @@ from health_assets.pipeline.trace_assembly import TraceAssembly, affected_hours,
 from health_assets.schema.catalog import ID_OF_TABLE, TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger
+from health_assets.warehouse.file_slices import EMPTY_SLICE, TRACES, Entry, FileSlice, SliceContent
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.ledger_parts import NO_LINES, TRACES, Entry, Lines, Part
 from health_assets.warehouse.session import Session
 
 TOLD = (*MENDED, OPEN, OPEN_TRACE)
@@ -84,33 +84,39 @@ class Loading:
         """Secrets that were replaced, and lines and spans that had any."""
         self.told: dict[str, str] = {}
         """By file, near misses of a known format that were read, and records that are open still."""
-        self._unreadable_parts: dict[Part, int] = {}
-        """Parts that should be loaded and cannot be read, with their records."""
+        self._unreadable_slices: dict[FileSlice, int] = {}
+        """Slices that should be loaded and cannot be read, with their records."""
         self._competing: set[datetime] = set()
         """Hours of which tables with ids lost or got rows, whether or not these are others than before."""
 
     def compare_with_ledger(self) -> LoadPlan:
-        """Find out which files have changed and which parts the tables lack; what they have wrongly counts as lacking.
+        """Find out which files have changed and which slices the tables lack; what they have wrongly counts as lacking.
 
         Raises:
-            HealthAssetsError: a file is gone, or cannot be read, that a dropped part has to come back from.
+            HealthAssetsError: a file is gone, or cannot be read, that a dropped slice has to come back from.
         """
         scope, ledger = self._scope, self._ledger
         ledger.load_again([kind for kind in TABLE_OF_RECORD if kind != "span"], scope.span, "raw_logs")
         for hours in contiguous(scope.restored["spans"]):
             ledger.load_again(["span"], hours, "spans")
         new, changed = self._matched.new, self._matched.changed
-        before = {entry.part: entry for entry in ledger.entries(names_of(changed))}
+        before = {entry.file_slice: entry for entry in ledger.entries(names_of(changed))}
         ledger.unload_damaged(scope.hours, [table for table in RECORD_TABLES if table != "spans"])
         seen_by_traces = scope.span.extended_back(scope.trace_hours).extended_forward(scope.trace_hours)
         ledger.unload_damaged(seen_by_traces, ["spans"])
-        lost = {part for part in FileLedger(self._session).write_off() if scope.includes(part)}
+        lost = {file_slice for file_slice in FileLedger(self._session).write_off() if scope.includes(file_slice)}
         not_loaded = set(ledger.not_loaded())
         appended, known = self._settle_growth(before.keys())
-        waiting = {part: lines for part, lines in known.items() if scope.includes(part)}
-        restored = {part: lines for part, lines in (known | self._unreadable_parts).items() if scope.restores(part)}
+        waiting = {file_slice: lines for file_slice, lines in known.items() if scope.includes(file_slice)}
+        restored = {
+            file_slice: lines
+            for file_slice, lines in (known | self._unreadable_slices).items()
+            if scope.restores(file_slice)
+        }
         _require(restored, scope.present, self._unreadable)
-        waiting = {part: lines for part, lines in waiting.items() if part.source_file in scope.present}
+        waiting = {
+            file_slice: lines for file_slice, lines in waiting.items() if file_slice.source_file in scope.present
+        }
         return LoadPlan(
             new=new,
             changed=changed,
@@ -122,45 +128,57 @@ class Loading:
             appended=appended,
         )
 
-    def _settle_growth(self, before: Collection[Part]) -> tuple[Appended, dict[Part, int]]:
+    def _settle_growth(self, before: Collection[FileSlice]) -> tuple[Appended, dict[FileSlice, int]]:
         """Unload what is asked for of the changed files but those that only grew; gives these, and what must be loaded.
 
         A file that only grew is read as a whole where a table lacks rows of it, or where its lines compete anew.
         """
         scope, changed = self._scope, self._matched.changed
         entries = self._ledger.entries(names_of(changed))
-        incomplete = {entry.part.source_file for entry in entries if scope.includes(entry.part) and not entry.is_loaded}
+        incomplete = {
+            entry.file_slice.source_file
+            for entry in entries
+            if scope.includes(entry.file_slice) and not entry.is_loaded
+        }
         # the proof of growth is not sent to other machines
         files = [file for file in changed if file.source_file not in incomplete and not self._session.spreads]
         appended = detect_appends(files, self._matched.before, entries, self._limits)
         while True:
             self._ledger.unload(
-                part for part in before if scope.includes(part) and part.source_file not in appended.beginnings
+                file_slice
+                for file_slice in before
+                if scope.includes(file_slice) and file_slice.source_file not in appended.beginnings
             )
             known = self._waiting()
-            wanted = {part.source_file for part in known if scope.includes(part) or scope.restores(part)}
+            wanted = {
+                file_slice.source_file
+                for file_slice in known
+                if scope.includes(file_slice) or scope.restores(file_slice)
+            }
             if not wanted & appended.beginnings.keys():
                 return appended, known
             appended = appended.without(wanted)
 
-    def _waiting(self) -> dict[Part, int]:
-        """Parts that must be loaded, with their records; what follows from spans is not among them."""
+    def _waiting(self) -> dict[FileSlice, int]:
+        """Slices that must be loaded, with their records; what follows from spans is not among them."""
         scope, ledger = self._scope, self._ledger
         hours = scope.reach if any(scope.restored.values()) else scope.span
         waiting = ledger.waiting(hours, [table for table in RECORD_TABLES if table != "spans"])
         waiting |= ledger.waiting(EVER, RECORD_TABLES, with_dropped=False)
         for back in contiguous(scope.restored["spans"]):
             waiting |= ledger.waiting(back, ["spans"])
-        self._unreadable_parts = {
-            part: lines for part, lines in waiting.items() if lines and is_among(self._unreadable, part.source_file)
+        self._unreadable_slices = {
+            file_slice: lines
+            for file_slice, lines in waiting.items()
+            if lines and is_among(self._unreadable, file_slice.source_file)
         }
         return {
-            part: lines
-            for part, lines in waiting.items()
-            if part.source_file != TRACES and part not in self._unreadable_parts
+            file_slice: lines
+            for file_slice, lines in waiting.items()
+            if file_slice.source_file != TRACES and file_slice not in self._unreadable_slices
         }
 
-    def load_lines(self, due: LoadPlan) -> dict[Part, Lines]:
+    def load_lines(self, due: LoadPlan) -> dict[FileSlice, SliceContent]:
         """Read what is due once, bring its lines into their tables, and account for them; gives what the files hold."""
         fresh = names_of(due.fresh)
         self._ledger.delete_rows(due.waiting)
@@ -168,29 +186,29 @@ class Loading:
         found = self._read(fresh | _names_with_lines(due.waiting), fresh, due.waiting, due.appended)
         self._ledger.mark_loaded(due.waiting)
         self._ledger.forget(due.changed)
-        entries = _entries(due, due.fresh_parts(found), self._scope)
+        entries = _entries(due, due.fresh_slices(found), self._scope)
         self._ledger.write(due.fresh, entries, self._identities, self._future)
         return found
 
-    def cut(self, less: Mapping[Part, int]) -> dict[Part, int]:
-        """The parts with fewer lines than before whose files were cut or replaced, not only read otherwise."""
-        names = {part.source_file for part in less}
+    def cut(self, less: Mapping[FileSlice, int]) -> dict[FileSlice, int]:
+        """The slices with fewer lines than before whose files were cut or replaced, not only read otherwise."""
+        names = {file_slice.source_file for file_slice in less}
         files = [file for file in self._matched.changed if file.source_file in names]
         before = {name: self._matched.before[name].identity for name in names}
         gone = cut_or_replaced(files, before, self._identities, self._limits.unpacking)
-        return {part: lines for part, lines in less.items() if part.source_file in gone}
+        return {file_slice: lines for file_slice, lines in less.items() if file_slice.source_file in gone}
 
-    def put_traces_together(self, due: LoadPlan, changed: Iterable[Part]) -> set[Part]:
-        """Bring what follows from spans up to date; gives the parts whose lines or rows are others than before.
+    def put_traces_together(self, due: LoadPlan, changed: Iterable[FileSlice]) -> set[FileSlice]:
+        """Bring what follows from spans up to date; gives the slices whose lines or rows are others than before.
 
         Args:
-            due: parts that the tables lacked before lines were loaded.
-            changed: parts that differ from before, now that they are.
+            due: slices that the tables lacked before lines were loaded.
+            changed: slices that differ from before, now that they are.
         """
         scope = self._scope
-        of_traces = {part for part in due.not_loaded if part.source_file == TRACES}
-        put_off = {part.hour for part in of_traces if part.record_type == "span"}
-        lacking = {part.hour for part in of_traces if scope.includes(part)}
+        of_traces = {file_slice for file_slice in due.not_loaded if file_slice.source_file == TRACES}
+        put_off = {file_slice.hour for file_slice in of_traces if file_slice.record_type == "span"}
+        lacking = {file_slice.hour for file_slice in of_traces if scope.includes(file_slice)}
         traces = [due.traces, traces_of(self._session, _spans(changed))]
         touched = affected_hours(self._session, traces, scope.trace_hours)
         hours = scope.restored_from_spans | scope.first_made_from_spans | lacking | touched | put_off
@@ -204,14 +222,18 @@ class Loading:
         return assembly.changed | (due.not_loaded & assembly.loaded)
 
     def _read(
-        self, names: AbstractSet[str], fresh: AbstractSet[str], known: Collection[Part], appended: Appended = NOTHING
-    ) -> dict[Part, Lines]:
+        self,
+        names: AbstractSet[str],
+        fresh: AbstractSet[str],
+        known: Collection[FileSlice],
+        appended: Appended = NOTHING,
+    ) -> dict[FileSlice, SliceContent]:
         """Read the files of these names once, and send every line that is wanted to its table; gives what they hold.
 
         Args:
             names: names of the files.
             fresh: those of which everything is wanted that is asked for.
-            known: the parts that are wanted of all others.
+            known: the slices that are wanted of all others.
             appended: those of which only what is new is read.
 
         Raises:
@@ -237,7 +259,7 @@ class Loading:
 
     def _accounted(
         self, wanted: RowFilter, files: Sequence[RawFile], accounts: Sequence[ReadResult], appended: Appended
-    ) -> dict[Part, Lines]:
+    ) -> dict[FileSlice, SliceContent]:
         """Note what was read of files; gives what they hold."""
         all_rejected = [account.rejections for account in accounts if account.rejections is not None]
         is_all = len(all_rejected) == len(accounts)
@@ -248,7 +270,7 @@ class Loading:
             lines + sum(account.lines_with_secrets for account in accounts),
         )
         notes: dict[str, Counter[str]] = {}
-        found: dict[Part, Lines] = {}
+        found: dict[FileSlice, SliceContent] = {}
         for account in accounts:
             notes |= account.notes
             found |= account.found
@@ -256,8 +278,8 @@ class Loading:
             self._future |= account.future
         self.told |= {name: sentence for name, own in notes.items() if (sentence := _told_notes(own))}
         self._ledger.write_notes(names_of(files), notes)
-        read = [part for part, lines in appended.without_known(found).items() if lines]
-        self._competing |= _hours_with_ids(part for part in read if part in wanted)
+        read = [file_slice for file_slice, lines in appended.without_known(found).items() if lines]
+        self._competing |= _hours_with_ids(file_slice for file_slice in read if file_slice in wanted)
         return found
 
     def keep_winners(self) -> tuple[int, set[datetime]]:
@@ -302,50 +324,55 @@ def _told_notes(notes: Mapping[str, int]) -> str:
     return "; ".join(f"{count:,} × {note}" for note, count in notes.items() if note in TOLD)
 
 
-def _hours_with_ids(parts: Iterable[Part]) -> set[datetime]:
-    """The hours of parts whose tables keep one row of each agent and id."""
-    return {part.hour for part in parts if TABLE_OF_RECORD[part.record_type] in ID_OF_TABLE}
+def _hours_with_ids(slices: Iterable[FileSlice]) -> set[datetime]:
+    """The hours of slices whose tables keep one row of each agent and id."""
+    return {file_slice.hour for file_slice in slices if TABLE_OF_RECORD[file_slice.record_type] in ID_OF_TABLE}
 
 
-def _spans(parts: Iterable[Part]) -> list[Part]:
-    return [part for part in parts if part.record_type == "span"]
+def _spans(slices: Iterable[FileSlice]) -> list[FileSlice]:
+    return [file_slice for file_slice in slices if file_slice.record_type == "span"]
 
 
-def _names_with_lines(parts: Mapping[Part, int]) -> set[str]:
-    return {part.source_file for part, lines in parts.items() if lines}
+def _names_with_lines(slices: Mapping[FileSlice, int]) -> set[str]:
+    return {file_slice.source_file for file_slice, lines in slices.items() if lines}
 
 
-def _require(restored: Mapping[Part, int], present: AbstractSet[str], unreadable: Mapping[str, str]) -> None:
+def _require(restored: Mapping[FileSlice, int], present: AbstractSet[str], unreadable: Mapping[str, str]) -> None:
     """Refuse to make hours that retention dropped from fewer lines than their scores were made from.
 
     Later hours, which look back on them, would be made from nothing.
     """
-    for part, lines in restored.items():
-        name = part.source_file
+    for file_slice, lines in restored.items():
+        name = file_slice.source_file
         if not lines or name in present:
             continue
         is_there = is_among(unreadable, name)
         why = reason_of(unreadable, name) if is_there else f"the raw log {name} is gone"
         mend = "let it be read" if is_there else "put it back"
         raise HealthAssetsError(
-            f"{why}, and the hour {part.hour:%Y-%m-%dT%H} cannot be built without the {counted(lines, 'line')} of "
-            f"{name} that retention dropped; {mend}, or leave the hour as it is"
+            f"{why}, and the hour {file_slice.hour:%Y-%m-%dT%H} cannot be built without the "
+            f"{counted(lines, 'line')} of {name} that retention dropped; {mend}, or leave the hour as it is"
         )
 
 
-def _entries(due: LoadPlan, after: Mapping[Part, Lines], scope: IngestScope) -> list[Entry]:
+def _entries(due: LoadPlan, after: Mapping[FileSlice, SliceContent], scope: IngestScope) -> list[Entry]:
     """The ledger's new entries of files that were read; what is not asked for stays loaded only if it is unchanged."""
     before, entries = due.before, []
-    for part in before.keys() | after.keys():
-        lines, old = after.get(part, NO_LINES), before.get(part, Entry(part=part, lines=NO_LINES, is_loaded=False))
-        if scope.includes(part):
+    for file_slice in before.keys() | after.keys():
+        lines, old = (
+            after.get(file_slice, EMPTY_SLICE),
+            before.get(file_slice, Entry(file_slice=file_slice, lines=EMPTY_SLICE, is_loaded=False)),
+        )
+        if scope.includes(file_slice):
             if lines.count:
-                entries.append(Entry(part=part, lines=lines, is_loaded=True))
+                entries.append(Entry(file_slice=file_slice, lines=lines, is_loaded=True))
         else:
             is_same = lines == old.lines
-            is_late = scope.is_late(part) and not (old.is_dropped and is_same)
+            is_late = scope.is_late(file_slice) and not (old.is_dropped and is_same)
             if lines.count or is_late:
                 entries.append(
-                    Entry(part=part, lines=lines, is_loaded=old.is_loaded and is_same, is_dropped=not is_late)
+                    Entry(
+                        file_slice=file_slice, lines=lines, is_loaded=old.is_loaded and is_same, is_dropped=not is_late
+                    )
                 )
     return entries

@@ -29,7 +29,7 @@ from health_assets.core.targets import Targets
 from health_assets.logs.traces import DIGEST_PARTS, Assembled, assemble, assembled_rows
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD, columns_of
 from health_assets.scoring.target_columns import resolve_sla
-from health_assets.warehouse.ledger import NO_LINES, TRACES, Entry, Ledger, Lines, Part
+from health_assets.warehouse.ledger import EMPTY_SLICE, TRACES, Entry, FileSlice, Ledger, SliceContent
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
@@ -43,16 +43,16 @@ STARTING_KINDS = ("agent", "workflow", "chat", "tool")
 """Kinds of spans that can become an execution, a model call or a tool call."""
 
 
-def traces_of(session: Session, parts: Iterable[Part]) -> ir.Table | None:
-    """(trace_id, hour) of the spans of these parts, as the table has them now; None without any part."""
-    chosen = list(parts)
+def traces_of(session: Session, slices: Iterable[FileSlice]) -> ir.Table | None:
+    """(trace_id, hour) of the spans of these slices, as the table has them now; None without any file_slice."""
+    chosen = list(slices)
     if not chosen:
         return None
-    spans = _inside(session, _reach((part.hour for part in chosen), 0))
+    spans = _inside(session, _reach((file_slice.hour for file_slice in chosen), 0))
     places = pa.table(
         {
-            "source_file": [part.source_file for part in chosen],
-            "hour": pa.array([part.hour for part in chosen], HOUR_TYPE),
+            "source_file": [file_slice.source_file for file_slice in chosen],
+            "hour": pa.array([file_slice.hour for file_slice in chosen], HOUR_TYPE),
         }
     )
     own = spans.semi_join(ibis.memtable(places), ["source_file", "hour"])
@@ -129,11 +129,11 @@ class TraceAssembly:
         session: a write session, in which the spans are as the logs have them.
         targets: targets that resolve SLA breaches.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
-        is_asked: whether a part is to be loaded now.
+        is_asked: whether a slice is to be loaded now.
     """
 
     def __init__(
-        self, session: Session, targets: Targets, lookback_hours: int, is_asked: Callable[[Part], bool]
+        self, session: Session, targets: Targets, lookback_hours: int, is_asked: Callable[[FileSlice], bool]
     ) -> None:
         self._session = session
         self._ledger = Ledger(session)
@@ -141,13 +141,13 @@ class TraceAssembly:
         self._lookback_hours = lookback_hours
         self._is_asked = is_asked
         self._waiting: defaultdict[str, list[pa.Table]] = defaultdict(list)
-        self.changed: set[Part] = set()
-        self.loaded: set[Part] = set()
+        self.changed: set[FileSlice] = set()
+        self.loaded: set[FileSlice] = set()
 
     def bring_up_to_date(self, hours: Collection[datetime]) -> None:
         """Compare what follows from spans in these hours with the ledger, and load what is asked for.
 
-        Afterwards, `changed` has the parts that differ from before, and `loaded` those whose rows were replaced.
+        Afterwards, `changed` has the slices that differ from before, and `loaded` those whose rows were replaced.
         """
         for some in self._groups(hours):
             known = self._ledger.of_traces(_reach(some, 0))
@@ -198,22 +198,22 @@ class TraceAssembly:
         traces = _starting(spans).semi_join(chosen, "hour").select("trace_id").distinct()
         return spans.semi_join(traces, "trace_id")
 
-    def _replace(self, made: Assembled, hours: Collection[datetime], known: dict[Part, Entry]) -> None:
+    def _replace(self, made: Assembled, hours: Collection[datetime], known: dict[FileSlice, Entry]) -> None:
         entries = []
         to_load = set()
         for hour in hours:
-            part = Part(TRACES, made.record_type, hour)
-            lines = Lines(*made.counts[hour]) if hour in made.counts else NO_LINES
-            before = known.get(part, Entry(part=part, lines=NO_LINES, is_loaded=True))
+            file_slice = FileSlice(TRACES, made.record_type, hour)
+            lines = SliceContent(*made.counts[hour]) if hour in made.counts else EMPTY_SLICE
+            before = known.get(file_slice, Entry(file_slice=file_slice, lines=EMPTY_SLICE, is_loaded=True))
             is_same = before.lines.count == lines.count == 0 or before.lines == lines
             if not is_same:
-                entries.append(Entry(part=part, lines=lines, is_loaded=False))
-                self.changed.add(part)
-            if self._is_asked(part) and not (is_same and before.is_loaded):
-                to_load.add(part)
+                entries.append(Entry(file_slice=file_slice, lines=lines, is_loaded=False))
+                self.changed.add(file_slice)
+            if self._is_asked(file_slice) and not (is_same and before.is_loaded):
+                to_load.add(file_slice)
         self._ledger.replace(entries)
         self._ledger.delete_rows(to_load)
-        self._await(made, {part.hour for part in to_load})
+        self._await(made, {file_slice.hour for file_slice in to_load})
         self._ledger.mark_loaded(to_load)
         self.loaded |= to_load
 

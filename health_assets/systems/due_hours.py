@@ -122,10 +122,10 @@ def _late(
     start = first_late_hour(session, settings, known.start, now)
     span = HourRange(min(start, newest + HOUR), newest + HOUR)
     unreadable = ledger.unreadable()
-    waiting = [part for part in ledger.not_loaded() if not is_among(unreadable, part.source_file)]
-    parts = [part for part in [*waiting, *ledger.not_materialized(SCORED)] if part.hour in span]
-    touched = {part.hour for part in parts if part.record_type != "rejected"}
-    alone = {part.hour for part in parts} - touched
+    waiting = [file_slice for file_slice in ledger.not_loaded() if not is_among(unreadable, file_slice.source_file)]
+    slices = [file_slice for file_slice in [*waiting, *ledger.not_materialized(SCORED)] if file_slice.hour in span]
+    touched = {file_slice.hour for file_slice in slices if file_slice.record_type != "rejected"}
+    alone = {file_slice.hour for file_slice in slices} - touched
     statuses = all_statuses(session, known, settings)
     components, scores = stale_hours(statuses, older)
     touched |= stale_by_own_hour(statuses)

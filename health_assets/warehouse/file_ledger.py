@@ -3,7 +3,7 @@
 What belongs here: keeping the ledger and the rows of tables in step with files that were renamed, packed, copied or
 deleted. What does not: finding that out (`logs.file_matching`) and the account of what is loaded (`ledger`).
 
-A log that goes on under another name takes its rows and parts with it. One that is gone keeps them: they are all that
+A log that goes on under another name takes its rows and slices with it. One that is gone keeps them: they are all that
 is left of it. Its lines that no table had yet are lost, which is noted in `raw_logs`; so are those that a file held
 before it was cut or replaced, under its name with a mark.
 """
@@ -26,8 +26,8 @@ from health_assets.logs.known_files import KnownFile, MatchedFiles
 from health_assets.logs.stores import RawFile, Stamp
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, SUPERSEDED, TABLE_OF_RECORD
 from health_assets.warehouse.file_rows import columns_of_identity, insert_files
+from health_assets.warehouse.file_slices import TRACES, FileSlice, rows_by_slice, tables_with_rows_of
 from health_assets.warehouse.ledger import ODD, UNREADABLE, Ledger
-from health_assets.warehouse.ledger_parts import TRACES, Part, rows_by_part, tables_with_rows_of
 from health_assets.warehouse.session import Session
 
 GONE = "gone"
@@ -279,27 +279,27 @@ class FileLedger:
         )
         self._session.query(f"UPDATE raw_files SET gone_at = NULL WHERE {back}", [names])
 
-    def write_off(self) -> set[Part]:
-        """Note of lines of gone files that no table has that they are lost; gives their parts.
+    def write_off(self) -> set[FileSlice]:
+        """Note of lines of gone files that no table has that they are lost; gives their slices.
 
-        The rows that a table has of such a part stay, since nothing else is left of it.
+        The rows that a table has of such a slice stay, since nothing else is left of it.
         """
-        parts = self._session.query(
+        slices = self._session.query(
             f"SELECT record_type, min(hour), max(hour) FROM raw_logs WHERE {_TO_BE_WRITTEN_OFF} GROUP BY 1"
         )
-        lost: set[Part] = set()
-        for record_type, first, last in parts:
+        lost: set[FileSlice] = set()
+        for record_type, first, last in slices:
             table = TABLE_OF_RECORD[record_type]
             lost |= {
-                Part(*row)
+                FileSlice(*row)
                 for row in self._session.query(
                     f"""
                     UPDATE raw_logs SET is_loaded = true, lost = greatest(kept.lines - kept.rows, 0)
                     FROM (
-                        SELECT parts.source_file, parts.hour, parts.lines, coalesce(own.rows, 0) AS rows
-                        FROM raw_logs AS parts LEFT JOIN ({rows_by_part(table)}) AS own
-                            ON own.source_file = parts.source_file AND own.hour = parts.hour
-                        WHERE parts.record_type = $record
+                        SELECT slices.source_file, slices.hour, slices.lines, coalesce(own.rows, 0) AS rows
+                        FROM raw_logs AS slices LEFT JOIN ({rows_by_slice(table)}) AS own
+                            ON own.source_file = slices.source_file AND own.hour = slices.hour
+                        WHERE slices.record_type = $record
                     ) AS kept
                     WHERE raw_logs.record_type = $record AND {_TO_BE_WRITTEN_OFF}
                         AND raw_logs.source_file = kept.source_file AND raw_logs.hour = kept.hour
@@ -312,18 +312,18 @@ class FileLedger:
 
     # -- what was cut --
 
-    def note_cut(self, less: Mapping[Part, int], before: Mapping[str, KnownFile]) -> dict[str, int]:
+    def note_cut(self, less: Mapping[FileSlice, int], before: Mapping[str, KnownFile]) -> dict[str, int]:
         """Note of files that they were cut or replaced; gives by name how many lines are lost.
 
         What they held before is known by its identity, so that it is no longer lost once a file holds it again.
 
         Args:
-            less: by part, how many lines fewer it has than before.
+            less: by slice, how many lines fewer it has than before.
             before: by name of a changed file, what was read of it before.
         """
         lines: Counter[str] = Counter()
-        for part, count_less in less.items():
-            lines[part.source_file] += count_less
+        for file_slice, count_less in less.items():
+            lines[file_slice.source_file] += count_less
         names = self._names_beside(lines, CUT)
         insert_files(
             self._session,
@@ -336,8 +336,10 @@ class FileLedger:
                 for name, own in lines.items()
             ),
         )
-        parts = {replace(part, source_file=names[part.source_file]): count for part, count in less.items()}
-        Ledger(self._session).write_lost(parts)
+        slices = {
+            replace(file_slice, source_file=names[file_slice.source_file]): count for file_slice, count in less.items()
+        }
+        Ledger(self._session).write_lost(slices)
         return dict(lines)
 
     def _forget(self, names: Iterable[str]) -> None:
@@ -405,7 +407,7 @@ def _file_row(name: str, stamp: Stamp, identity: Identity | None) -> dict[str, o
 
 
 def _tables_of(hours: Iterable[tuple[str, datetime, datetime]]) -> dict[str, HourRange]:
-    """The tables that have rows of parts of these kinds, with the hours in which they have any."""
+    """The tables that have rows of slices of these kinds, with the hours in which they have any."""
     spans: dict[str, HourRange] = {}
     for record_type, first, last in hours:
         table = TABLE_OF_RECORD[record_type]

@@ -1,11 +1,11 @@
-"""The ledger: which parts of every raw log the hours' tables have, and from which raw root the warehouse was filled.
+"""The ledger: which slices of every raw log the hours' tables have, and from which raw root the warehouse was filled.
 
-What belongs here: keeping the account of parts in `raw_logs`, of files in `raw_files`, of what was noted of them in
-`raw_file_notes`, and of the raw root. What does not: what a part is (`ledger_parts`), what the logs hold hour by hour
+What belongs here: keeping the account of slices in `raw_logs`, of files in `raw_files`, of what was noted of them in
+`raw_file_notes`, and of the raw root. What does not: what a slice is (`file_slices`), what the logs hold hour by hour
 (`log_coverage`), what became of files (`file_ledger`), reading files (`logs`) and the rows of the record tables
 (`pipeline.ingestion`).
 
-`raw_logs` has one row per part, with a digest. A part `is_loaded` when its hour's table was built with exactly these
+`raw_logs` has one row per slice, with a digest. A slice `is_loaded` when its hour's table was built with exactly these
 records.
 """
 
@@ -22,14 +22,14 @@ from health_assets.logs.files import RawFile
 from health_assets.logs.identity import Identity
 from health_assets.schema.catalog import RECORD_OF_TABLE, SUPERSEDED, TABLE_OF_RECORD
 from health_assets.warehouse.file_rows import columns_of_identity, insert_files
-from health_assets.warehouse.ledger_parts import (
-    NO_LINES,
+from health_assets.warehouse.file_slices import (
+    EMPTY_SLICE,
     TRACES,
     Entry,
-    Lines,
-    Part,
-    part_source,
-    rows_by_part,
+    FileSlice,
+    SliceContent,
+    rows_by_slice,
+    slice_source,
     tables_with_rows_of,
 )
 from health_assets.warehouse.partition_states import PartitionStates
@@ -55,35 +55,35 @@ class Ledger:
         )
         return [_entry(row) for row in rows]
 
-    def of_traces(self, hours: HourRange) -> dict[Part, Entry]:
+    def of_traces(self, hours: HourRange) -> dict[FileSlice, Entry]:
         """The ledger's entries of records that were put together from spans."""
         rows = self._session.query(
             f"SELECT {_ENTRY} FROM raw_logs WHERE source_file = $source AND hour >= $start AND hour < $end",
             {"source": TRACES, "start": hours.start, "end": hours.end},
         )
         entries = [_entry(row) for row in rows]
-        return {entry.part: entry for entry in entries}
+        return {entry.file_slice: entry for entry in entries}
 
-    def not_loaded(self) -> list[Part]:
-        """Parts that their hours' tables do not have as they are now, but for those that were dropped on purpose."""
+    def not_loaded(self) -> list[FileSlice]:
+        """Slices that their hours' tables do not have as they are now, but for those that were dropped on purpose."""
         rows = self._session.query(
             "SELECT source_file, record_type, hour FROM raw_logs "
             "WHERE NOT is_loaded AND NOT coalesce(is_dropped, false)"
         )
-        return [Part(*row) for row in rows]
+        return [FileSlice(*row) for row in rows]
 
-    def not_materialized(self, asset: str) -> list[Part]:
-        """Parts of hours whose records are loaded, and that an asset never had."""
+    def not_materialized(self, asset: str) -> list[FileSlice]:
+        """Slices of hours whose records are loaded, and that an asset never had."""
         rows = self._session.query(
             "SELECT source_file, record_type, hour FROM raw_logs "
             "WHERE is_loaded AND record_type <> 'span' AND lines > coalesce(lost, 0) "
             "AND hour NOT IN (SELECT hour FROM partition_states WHERE asset = ?)",
             [asset],
         )
-        return [Part(*row) for row in rows]
+        return [FileSlice(*row) for row in rows]
 
     def emptied(self) -> set[str]:
-        """Names of logs with parts that no file has any more, whose rows are still to be deleted."""
+        """Names of logs with slices that no file has any more, whose rows are still to be deleted."""
         rows = self._session.query("SELECT DISTINCT source_file FROM raw_logs WHERE lines = 0 AND NOT is_loaded")
         return {name for (name,) in rows} - {TRACES}
 
@@ -95,7 +95,7 @@ class Ledger:
         return {hour for (hour,) in rows}
 
     def load_again(self, record_types: Collection[str], hours: HourRange, asset: str) -> None:
-        """Let parts of these hours be loaded that were left out, where the asset was never materialized."""
+        """Let slices of these hours be loaded that were left out, where the asset was never materialized."""
         self._session.query(
             "UPDATE raw_logs SET is_dropped = false WHERE is_dropped AND record_type IN (SELECT unnest(?)) "
             "AND hour >= ? AND hour < ? AND hour NOT IN (SELECT hour FROM partition_states WHERE asset = ?)",
@@ -193,11 +193,11 @@ class Ledger:
         identities: Mapping[str, Identity] = {},
         future_at: Mapping[str, datetime] = {},
     ) -> None:
-        """Add files that the ledger does not have, with their parts.
+        """Add files that the ledger does not have, with their slices.
 
         Args:
             files: the files.
-            entries: their parts.
+            entries: their slices.
             identities: by file, what tells it under another name.
             future_at: by file, the earliest of its events that are in the future.
         """
@@ -205,9 +205,9 @@ class Ledger:
         lines = dict.fromkeys((file.source_file for file in files), 0)
         rejected = dict(lines)
         for entry in entries:
-            lines[entry.part.source_file] += entry.lines.count
-            if entry.part.record_type == "rejected":
-                rejected[entry.part.source_file] += entry.lines.count
+            lines[entry.file_slice.source_file] += entry.lines.count
+            if entry.file_slice.record_type == "rejected":
+                rejected[entry.file_slice.source_file] += entry.lines.count
         columns = {
             "source_file": [file.source_file for file in files],
             "size_bytes": [file.size_bytes for file in files],
@@ -264,18 +264,21 @@ class Ledger:
         )
         return dict(rows)
 
-    def write_lost(self, parts: Mapping[Part, int]) -> None:
-        """Add parts of which all lines are lost, with their number."""
+    def write_lost(self, slices: Mapping[FileSlice, int]) -> None:
+        """Add slices of which all lines are lost, with their number."""
         self._write_entries(
-            [Entry(part=part, lines=Lines(count, ""), is_loaded=True) for part, count in parts.items()],
-            [*parts.values()],
+            [
+                Entry(file_slice=file_slice, lines=SliceContent(count, ""), is_loaded=True)
+                for file_slice, count in slices.items()
+            ],
+            [*slices.values()],
         )
 
     def _write_entries(self, entries: Sequence[Entry], lost: Sequence[int] = ()) -> None:
         columns = {
-            "hour": pa.array([entry.part.hour for entry in entries], HOUR_TYPE),
-            "source_file": [entry.part.source_file for entry in entries],
-            "record_type": [entry.part.record_type for entry in entries],
+            "hour": pa.array([entry.file_slice.hour for entry in entries], HOUR_TYPE),
+            "source_file": [entry.file_slice.source_file for entry in entries],
+            "record_type": [entry.file_slice.record_type for entry in entries],
             "lines": [entry.lines.count for entry in entries],
             "digest": [entry.lines.digest for entry in entries],
             "is_loaded": [entry.is_loaded for entry in entries],
@@ -286,8 +289,8 @@ class Ledger:
             self._session.insert_arrow("raw_logs", pa.table(columns))
 
     def replace(self, entries: Sequence[Entry]) -> None:
-        """Write entries anew, in place of those of the same parts."""
-        for values in _by_record(entry.part for entry in entries):
+        """Write entries anew, in place of those of the same slices."""
+        for values in _by_record(entry.file_slice for entry in entries):
             self._session.query(f"DELETE FROM raw_logs USING {_CHOSEN} WHERE {_MATCHES}", values)
         self._write_entries(entries)
 
@@ -295,26 +298,29 @@ class Ledger:
         """Note of exactly these hours that other records than before may follow from their spans."""
         self._session.query("DELETE FROM raw_logs WHERE source_file = ? AND record_type = 'span'", [TRACES])
         self._write_entries(
-            [Entry(part=Part(TRACES, "span", hour), lines=NO_LINES, is_loaded=False) for hour in sorted(hours)]
+            [
+                Entry(file_slice=FileSlice(TRACES, "span", hour), lines=EMPTY_SLICE, is_loaded=False)
+                for hour in sorted(hours)
+            ]
         )
 
-    def unload(self, parts: Iterable[Part]) -> None:
-        """Mark parts as not loaded."""
-        for values in _by_record(parts):
+    def unload(self, slices: Iterable[FileSlice]) -> None:
+        """Mark slices as not loaded."""
+        for values in _by_record(slices):
             self._session.query(f"UPDATE raw_logs SET is_loaded = false FROM {_CHOSEN} WHERE {_MATCHES}", values)
 
     def unload_damaged(self, hours: HourRange, tables: Sequence[str]) -> None:
-        """Mark parts whose rows in the tables are not as many as the ledger says as not loaded."""
+        """Mark slices whose rows in the tables are not as many as the ledger says as not loaded."""
         for table in tables:
             self._session.query(
                 f"""
                 UPDATE raw_logs SET is_loaded = false
                 FROM (
-                    SELECT parts.source_file, parts.hour FROM raw_logs AS parts
-                    LEFT JOIN ({rows_by_part(table)}) AS loaded
-                        ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
-                    WHERE parts.record_type = $record AND parts.hour >= $start AND parts.hour < $end AND parts.is_loaded
-                        AND parts.lines - coalesce(parts.lost, 0) <> coalesce(loaded.rows, 0)
+                    SELECT slices.source_file, slices.hour FROM raw_logs AS slices
+                    LEFT JOIN ({rows_by_slice(table)}) AS loaded
+                        ON loaded.hour = slices.hour AND loaded.source_file = slices.source_file
+                    WHERE slices.record_type = $record AND slices.hour >= $start AND slices.hour < $end
+                        AND slices.is_loaded AND slices.lines - coalesce(slices.lost, 0) <> coalesce(loaded.rows, 0)
                 ) AS damaged
                 WHERE raw_logs.record_type = $record
                     AND raw_logs.source_file = damaged.source_file AND raw_logs.hour = damaged.hour
@@ -322,8 +328,8 @@ class Ledger:
                 {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},
             )
 
-    def waiting(self, hours: HourRange, tables: Sequence[str], *, with_dropped: bool = True) -> dict[Part, int]:
-        """Parts of these hours that must be loaded, with their lines that are not lost."""
+    def waiting(self, hours: HourRange, tables: Sequence[str], *, with_dropped: bool = True) -> dict[FileSlice, int]:
+        """Slices of these hours that must be loaded, with their lines that are not lost."""
         of_interest = "" if with_dropped else "AND NOT coalesce(is_dropped, false)"
         rows = self._session.query(
             f"""
@@ -333,26 +339,26 @@ class Ledger:
             """,
             {"start": hours.start, "end": hours.end, "records": [RECORD_OF_TABLE[table] for table in tables]},
         )
-        return {Part(*row[:3]): row[3] for row in rows}
+        return {FileSlice(*row[:3]): row[3] for row in rows}
 
-    def mark_loaded(self, parts: Iterable[Part]) -> None:
-        """Note that the tables have these parts; a part without lines need not be remembered any more."""
-        for values in _by_record(parts):
+    def mark_loaded(self, slices: Iterable[FileSlice]) -> None:
+        """Note that the tables have these slices; a slice without lines need not be remembered any more."""
+        for values in _by_record(slices):
             self._session.query(
                 f"UPDATE raw_logs SET is_loaded = true, is_dropped = false, lost = 0 FROM {_CHOSEN} WHERE {_MATCHES}",
                 values,
             )
         self._session.query("DELETE FROM raw_logs WHERE is_loaded AND lines = 0")
 
-    def delete_rows(self, parts: Iterable[Part]) -> None:
-        """Delete the rows that these parts have in the record tables, superseded ones among them."""
-        for values in _by_record(parts):
+    def delete_rows(self, slices: Iterable[FileSlice]) -> None:
+        """Delete the rows that these slices have in the record tables, superseded ones among them."""
+        for values in _by_record(slices):
             # the range is for engines that would otherwise look at every hour for those that are chosen
             span = {"start": min(values["hours"]), "end": max(values["hours"]) + HOUR}
             for table in tables_with_rows_of(TABLE_OF_RECORD[values.pop("record")]):
                 self._session.query(
                     f"DELETE FROM {table} USING {_CHOSEN} "
-                    f"WHERE {part_source(table)} = parts.source_file AND {table}.hour = parts.hour "
+                    f"WHERE {slice_source(table)} = slices.source_file AND {table}.hour = slices.hour "
                     f"AND {table}.hour >= $start AND {table}.hour < $end",
                     values | span,
                 )
@@ -360,26 +366,32 @@ class Ledger:
 
 def _entry(row: Sequence[Any]) -> Entry:
     """A row of the columns of `_ENTRY`."""
-    *part, lines, digest, is_loaded, is_dropped = row
+    *file_slice, lines, digest, is_loaded, is_dropped = row
     return Entry(
-        part=Part(*part),
-        lines=Lines(lines, digest),
+        file_slice=FileSlice(*file_slice),
+        lines=SliceContent(lines, digest),
         is_loaded=is_loaded,
         is_dropped=is_dropped,
     )
 
 
 _ENTRY = "source_file, record_type, hour, lines, digest, is_loaded, coalesce(is_dropped, false)"
-_CHOSEN = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour) AS parts"
-_MATCHES = "raw_logs.source_file = parts.source_file AND raw_logs.hour = parts.hour AND raw_logs.record_type = $record"
+_CHOSEN = "(SELECT unnest($files) AS source_file, unnest($hours) AS hour) AS slices"
+_MATCHES = (
+    "raw_logs.source_file = slices.source_file AND raw_logs.hour = slices.hour AND raw_logs.record_type = $record"
+)
 
 
-def _by_record(parts: Iterable[Part]) -> list[dict]:
-    """Query parameters for the parts of each kind of record."""
-    by_record: dict[str, list[Part]] = {}
-    for part in parts:
-        by_record.setdefault(part.record_type, []).append(part)
+def _by_record(slices: Iterable[FileSlice]) -> list[dict]:
+    """Query parameters for the slices of each kind of record."""
+    by_record: dict[str, list[FileSlice]] = {}
+    for file_slice in slices:
+        by_record.setdefault(file_slice.record_type, []).append(file_slice)
     return [
-        {"record": record, "files": [part.source_file for part in own], "hours": [part.hour for part in own]}
+        {
+            "record": record,
+            "files": [file_slice.source_file for file_slice in own],
+            "hours": [file_slice.hour for file_slice in own],
+        }
         for record, own in by_record.items()
     ]

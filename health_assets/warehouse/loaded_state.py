@@ -6,7 +6,7 @@ answer lacks (`ledger`, `pipeline.ingestion`).
 
 from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import RECORD_OF_TABLE
-from health_assets.warehouse.ledger_parts import rows_by_part
+from health_assets.warehouse.file_slices import rows_by_slice
 from health_assets.warehouse.session import Session
 
 
@@ -41,9 +41,9 @@ class LoadedState:
             SELECT 1 FROM (
                 SELECT hour, source_file, lines - coalesce(lost, 0) AS lines FROM raw_logs
                 WHERE record_type = $record AND is_loaded AND hour >= $start AND hour < $end
-            ) AS parts FULL JOIN ({rows_by_part(table)}) AS loaded
-                ON loaded.hour = parts.hour AND loaded.source_file = parts.source_file
-            WHERE coalesce(parts.lines, 0) <> coalesce(loaded.rows, 0) LIMIT 1
+            ) AS slices FULL JOIN ({rows_by_slice(table)}) AS loaded
+                ON loaded.hour = slices.hour AND loaded.source_file = slices.source_file
+            WHERE coalesce(slices.lines, 0) <> coalesce(loaded.rows, 0) LIMIT 1
             """,
             {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},
         )

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import SUPERSEDED, TABLE_OF_RECORD
+from health_assets.warehouse.file_slices import TRACES
 from health_assets.warehouse.ledger import UNREADABLE
-from health_assets.warehouse.ledger_parts import TRACES
 from health_assets.warehouse.session import Session
 
 

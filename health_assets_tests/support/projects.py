@@ -45,7 +45,7 @@ from health_assets.schema.catalog import columns_of
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.graph import declared_graph
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
-from health_assets.warehouse.ledger_parts import tables_with_rows_of
+from health_assets.warehouse.file_slices import tables_with_rows_of
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
 

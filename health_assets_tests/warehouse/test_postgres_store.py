@@ -23,8 +23,8 @@ from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, describe, schema_of
 from health_assets.warehouse.engines.postgres.sql import numbered, postgres_sql
 from health_assets.warehouse.engines.postgres.tables import metadata
+from health_assets.warehouse.file_slices import FileSlice
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.ledger_parts import Part
 from health_assets.warehouse.location import database_of, is_postgres
 from health_assets.warehouse.migrations import migrate
 from health_assets.warehouse.partition_states import PartitionStates
@@ -321,7 +321,7 @@ def test_rows_of_an_hour_are_deleted_and_corrected_without_a_look_at_the_other_h
         correct = ibis.memtable({"hour": [START], "model": ["m"], "error": ["late"]})
         PartitionStates(session).correct_rows("model_calls", correct, ["hour", "model"])
         assert run("SELECT count(*) FROM model_calls WHERE error = 'late'") == [(100,)]
-        Ledger(session).delete_rows([Part("a.jsonl", "model_call", START)])
+        Ledger(session).delete_rows([FileSlice("a.jsonl", "model_call", START)])
         assert run("SELECT count(*) FROM model_calls") == [(19_900,)]
     assert len(plans) == 2
     assert all("model_calls_by_hour" in plan and "Seq Scan on model_calls" not in plan for plan in plans)

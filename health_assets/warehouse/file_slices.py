@@ -1,11 +1,11 @@
-"""Parts: the unit in which the ledger accounts for raw logs, and how the rows of record tables belong to them.
+"""File slices: the unit in which the ledger accounts for raw logs, and how the rows of record tables belong to them.
 
-What belongs here: what a part is, what is known of it, and which part a row is of. What does not: reading and writing
+What belongs here: what a slice is, what is known of it, and which slice a row is of. What does not: reading and writing
 the account (`ledger`).
 
-A part is the records of one kind in one file for one hour. A record is a line, or one of the spans in a line. What was
-put together from spans of any files is a part too, under the name `TRACES` in place of a file's. Its rows are told by
-their `span_id`, and have the place of their span: a file's own part and those rows leave one another alone. A part of
+A slice is the records of one kind in one file for one hour. A record is a line, or one of the spans in a line. What was
+put together from spans of any files is a slice too, under the name `TRACES` in place of a file's. Its rows are told by
+their `span_id`, and have the place of their span: a file's own slice and those rows leave one another alone. A slice of
 that name for the spans themselves has no lines: it says that the hour could not be put together anew yet.
 """
 
@@ -24,8 +24,8 @@ def tables_with_rows_of(table: str) -> tuple[str, ...]:
     return (table, SUPERSEDED[table]) if table in SUPERSEDED else (table,)
 
 
-def part_source(table: str) -> str:
-    """SQL for the file, or `TRACES`, whose part a row of a record table or of its superseded rows is."""
+def slice_source(table: str) -> str:
+    """SQL for the file, or `TRACES`, whose slice a row of a record table or of its superseded rows is."""
     return (
         f"CASE WHEN {table}.span_id IS NULL THEN {table}.source_file ELSE '{TRACES}' END"
         if table in _FROM_SPANS
@@ -38,10 +38,10 @@ def lines_of(table: str) -> str:
     return "CAST(sum(lines) AS BIGINT)" if table == "rejected_records" else "count(*)"
 
 
-def rows_by_part(table: str) -> str:
-    """SQL of `hour`, `source_file` and `rows`: rows from `$start` to `$end` by part, superseded ones among them."""
+def rows_by_slice(table: str) -> str:
+    """SQL of `hour`, `source_file` and `rows`: rows from `$start` to `$end` by slice, superseded ones among them."""
     counts = [
-        f"SELECT hour, {part_source(name)} AS source_file, {lines_of(table)} AS rows FROM {name} "
+        f"SELECT hour, {slice_source(name)} AS source_file, {lines_of(table)} AS rows FROM {name} "
         "WHERE hour >= $start AND hour < $end GROUP BY 1, 2"
         for name in tables_with_rows_of(table)
     ]
@@ -54,7 +54,7 @@ def rows_by_part(table: str) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class FileSlice:
     """The records of one kind in one file for one hour: the unit that is loaded or not."""
 
     source_file: str
@@ -63,21 +63,21 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Lines:
-    """The number of records of a part, mostly a line each, and a digest of them and their places."""
+class SliceContent:
+    """The number of records of a slice, mostly a line each, and a digest of them and their places."""
 
     count: int
     digest: str
 
 
-NO_LINES = Lines(0, "")
+EMPTY_SLICE = SliceContent(0, "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A part's row in the ledger."""
+    """A slice's row in the ledger."""
 
-    part: Part
-    lines: Lines
+    file_slice: FileSlice
+    lines: SliceContent
     is_loaded: bool
     is_dropped: bool = False
