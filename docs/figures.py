@@ -51,7 +51,7 @@ BANDS = (
 
 LAYERS = (
     ("", (("cli", "commands, runs, what they print"),)),
-    ("", (("defs", "Dagster: assets, checks, schedules, sensors, turns to write"),)),
+    ("", (("defs", "Dagster: assets, checks, schedules, sensors, the write lock"),)),
     ("5", (("apps", "endpoint, alerts, judge, reports, demo"),)),
     ("4", (("systems", "one folder a scoring system: tables, formulas, assets, expectations, report"),)),
     ("2", (("pipeline", "what an hour needs, and doing it: loading, traces, late logs, staleness, retention"),)),

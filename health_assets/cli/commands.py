@@ -155,12 +155,16 @@ def prune(
         settings = settings_of(None, None, warehouse)
         with console.status("loading"), without_collections():
             from health_assets.apps.report.pruned_block import print_pruned
-            from health_assets.cli.running import turn_to_write
+            from health_assets.cli.running import write_lock_of_command
             from health_assets.defs.pruning_job import prune_now
             from health_assets.pipeline.resource import Pipeline
         asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
-        with console.status("dropping"), audited(settings, "prune", **asked), turn_to_write(settings, say) as turn:
-            pruned = prune_now(Pipeline(settings=settings, turn=turn), older_than_days)
+        with (
+            console.status("dropping"),
+            audited(settings, "prune", **asked),
+            write_lock_of_command(settings, say) as write_lock,
+        ):
+            pruned = prune_now(Pipeline(settings=settings, write_lock=write_lock), older_than_days)
         print_pruned(console, pruned)
 
 

@@ -1,6 +1,6 @@
 """Dagster's home: which folder keeps its records for whoever works in this one, and the configuration in it.
 
-What belongs here: the one decision for the page and the commands, who else would not see each other's runs and turns;
+What belongs here: the one decision for the page and the commands, who else would not see each other's runs and locks;
 the same configuration as in `dagster.yaml`, which is for the project's own folder, with paths in another one. What does
 not: making a home where `dev` needs one (`dev`), and opening it (`dagster_run`).
 """

@@ -1,4 +1,4 @@
-"""A run of the command line in the user's Dagster, so that its pages show it and its runs take turns with it.
+"""A run of the command line in the user's Dagster, so that its pages show it and its runs share the write lock with it.
 
 What belongs here: which Dagster instance, one run in this process, its error in a sentence. What does not: whether a
 command's run goes into a Dagster at all (`running`).
@@ -26,7 +26,7 @@ from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableErrorInfo, environ, instance_in
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
 from health_assets.defs.specs import ONLY_STALE_TAG, READ_ANEW_TAG, RECORDS_TAG
-from health_assets.defs.turns.turns import Turn, this_command
+from health_assets.defs.write_lock.write_lock import WriteLock, this_command
 from health_assets.pipeline.resource import Pipeline
 
 NEVER_AGAIN = {MAX_RETRIES_TAG: "0"}
@@ -47,7 +47,7 @@ def run_in_dagster(
     """Make a run in the user's Dagster.
 
     Args:
-        pipeline: the resource, but for the turn.
+        pipeline: the resource, but for the write lock.
         hours: the hours.
         systems: scoring systems to materialize; all where none is named.
         say: told which other run has to be waited for, if any.
@@ -59,13 +59,13 @@ def run_in_dagster(
 
     Raises:
         HealthAssetsError: Dagster cannot keep its records, or there is no such system.
-        TurnTimeoutError: other runs went on writing to the warehouse.
+        WriteLockTimeoutError: other runs went on writing to the warehouse.
     """
     settings, run_id = pipeline.settings, str(uuid.uuid4())
-    with _instance() as instance, Turn(instance, settings, run_id, this_command(), say=say) as turn:
+    with _instance() as instance, WriteLock(instance, settings, run_id, this_command(), say=say) as write_lock:
         with ended_by_sigterm():
-            turn.take()  # before there is a run in Dagster, so that one that waits holds up no queue
-        own = replace(pipeline, turn=turn)
+            write_lock.take()  # before there is a run in Dagster, so that one that waits holds up no queue
+        own = replace(pipeline, write_lock=write_lock)
         definitions = build_definitions(settings, _partitions(hours, settings), systems, own)
         job = definitions.resolve_job_def(JOB)
         tags = named_hours_tags(hours) | hours_tags(hours) | NEVER_AGAIN
@@ -78,8 +78,8 @@ def run_in_dagster(
 
 
 @contextmanager
-def turn_among_runs(settings: Settings, say: Callable[[str], None]) -> Iterator[Turn]:
-    """A turn for a command that is no run of Dagster's, so that it writes between two runs and not between their steps.
+def write_lock_among_runs(settings: Settings, say: Callable[[str], None]) -> Iterator[WriteLock]:
+    """The write lock for a command that is no run of Dagster's: it writes between two runs, not between their steps.
 
     Args:
         settings: whose warehouse it writes to.
@@ -87,10 +87,10 @@ def turn_among_runs(settings: Settings, say: Callable[[str], None]) -> Iterator[
     """
     with (
         _instance() as instance,
-        Turn(instance, settings, str(uuid.uuid4()), this_command(), say=say) as turn,
+        WriteLock(instance, settings, str(uuid.uuid4()), this_command(), say=say) as write_lock,
         ended_by_sigterm(),
     ):
-        yield turn
+        yield write_lock
 
 
 def _partitions(hours: HourGroups, settings: Settings) -> dg.PartitionsDefinition:

@@ -50,10 +50,10 @@ def hours_asked_for(
             from health_assets.pipeline.partition_selection import select_hours
             from health_assets.pipeline.resource import Pipeline
 
-        turn = nullcontext(None) if start and end else _turn_to_load(settings)
+        write_lock = nullcontext(None) if start and end else _write_lock_to_load(settings)
         try:
-            with listening(lambda read: status.update(f"loading the logs: {read}")), turn as guard:
-                pipeline = Pipeline(settings=settings, turn=guard)
+            with listening(lambda read: status.update(f"loading the logs: {read}")), write_lock as guard:
+                pipeline = Pipeline(settings=settings, write_lock=guard)
                 wanted = select_hours(pipeline, start, end, read_anew=anew)
         except (KeyboardInterrupt, SystemExit):
             raise HealthAssetsError("stopped while logs were loaded, of which nothing was kept; run it again") from None
@@ -62,10 +62,10 @@ def hours_asked_for(
     return wanted
 
 
-def _turn_to_load(settings: Settings) -> AbstractContextManager["Guard | None"]:
-    from health_assets.cli.running import turn_to_write
+def _write_lock_to_load(settings: Settings) -> AbstractContextManager["Guard | None"]:
+    from health_assets.cli.running import write_lock_of_command
 
-    return turn_to_write(settings, say)
+    return write_lock_of_command(settings, say)
 
 
 def materialize_hours(

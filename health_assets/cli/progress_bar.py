@@ -57,7 +57,7 @@ class RunProgress:
             self._done.add(event.step)
 
     def on_wait(self) -> None:
-        """Note that the run waits for its turn; its next event ends that."""
+        """Note that the run waits for the write lock; its next event ends that."""
         self._is_waiting = True
 
     def on_read(self, read: reading.Progress) -> None:
@@ -91,7 +91,7 @@ class RunProgress:
     def doing(self) -> str:
         """The step that the run is at, in words."""
         if self._is_waiting:
-            return "waiting for its turn"
+            return "waiting for the write lock"
         if self._step == INGEST and self._tasks is None:
             return self._reading()
         step = self._step.replace("_", " ") or "starting"
@@ -112,7 +112,7 @@ class Shown:
 
     Args:
         on_event: takes its events.
-        on_wait: takes that it waits for its turn.
+        on_wait: takes that it waits for the write lock.
     """
 
     on_event: OnEvent

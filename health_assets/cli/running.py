@@ -57,7 +57,7 @@ def run_hours(
 
     Raises:
         HealthAssetsError: the range is empty, or there is no such system.
-        TurnTimeoutError: other runs went on writing to the warehouse.
+        WriteLockTimeoutError: other runs went on writing to the warehouse.
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
@@ -128,24 +128,24 @@ def step_count(hours: HourRange | HourGroups, systems: Collection[str] = ()) -> 
 
 
 @contextmanager
-def turn_to_write(settings: Settings, say: Callable[[str], None]) -> Iterator[Guard | None]:
-    """A turn for a command that is no run, so that it writes between two runs and not between their steps.
+def write_lock_of_command(settings: Settings, say: Callable[[str], None]) -> Iterator[Guard | None]:
+    """The write lock for a command that is no run, so that it writes between two runs and not between their steps.
 
     Args:
         settings: whose warehouse it writes to.
         say: told which run has to be waited for, if any.
 
     Returns:
-        The turn; None where no Dagster has runs of this warehouse.
+        The lock; None where no Dagster has runs of this warehouse.
     """
     if not records_in(settings, os.environ):
         with ended_by_sigterm():
             yield None
         return
-    from health_assets.cli.dagster_run import turn_among_runs
+    from health_assets.cli.dagster_run import write_lock_among_runs
 
-    with turn_among_runs(settings, say) as turn:
-        yield turn
+    with write_lock_among_runs(settings, say) as write_lock:
+        yield write_lock
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from health_assets.core.errors import HealthAssetsError, TurnTimeoutError
+from health_assets.core.errors import HealthAssetsError, WriteLockTimeoutError
 from health_assets.core.raw_roots import RawRoot, raw_root
 from health_assets.core.settings import Settings, load_settings
 from health_assets.core.terminal import printable
@@ -54,7 +54,7 @@ def readable_errors() -> Iterator[None]:
     """End the process with one sentence and an exit code where the block raises an error of ours."""
     try:
         yield
-    except TurnTimeoutError as error:
+    except WriteLockTimeoutError as error:
         complain(str(error), os.EX_TEMPFAIL)
     except HealthAssetsError as error:
         complain(str(error))

@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from health_assets.cli.run_report import print_outcome
-from health_assets.cli.running import run_hours, turn_to_write
+from health_assets.cli.running import run_hours, write_lock_of_command
 from health_assets.cli.speaking import MOST_TOLD, console, say
-from health_assets.core.errors import HealthAssetsError, NoWarehouseError, TurnTimeoutError
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WriteLockTimeoutError
 from health_assets.core.interruption import ended_by_sigterm
 from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
@@ -89,8 +89,8 @@ class Worker:
             HealthAssetsError: logs, targets or warehouse cannot be read, or the logs hold no event.
         """
         settings = self._pipeline.settings
-        with turn_to_write(settings, say) as turn:
-            pipeline = replace(self._pipeline, turn=turn)
+        with write_lock_of_command(settings, say) as write_lock:
+            pipeline = replace(self._pipeline, write_lock=write_lock)
             if _has_scores(pipeline):
                 loaded = load_new_logs(pipeline)
                 with pipeline.read() as session:
@@ -112,7 +112,7 @@ class Worker:
                 self._pipeline.settings, due.hours, lambda _: None, due.systems,
                 say=say, only_stale=due.only_stale, loaded=loaded,
             )  # fmt: skip
-        except TurnTimeoutError as error:
+        except WriteLockTimeoutError as error:
             self._tell(str(error))
             return False
         if outcome.was_stopped:

@@ -40,8 +40,8 @@ class RefusedError(HealthAssetsError):
     """Somebody asks for a change that cannot be; the warehouse is well, and to try again does not help."""
 
 
-class TurnTimeoutError(WarehouseBusyError):
-    """Other runs went on writing for longer than this one waits for its turn."""
+class WriteLockTimeoutError(WarehouseBusyError):
+    """Other runs went on writing for longer than this one waits for the write lock."""
 
 
 WANT_OF_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread", "out of memory")

@@ -1,7 +1,7 @@
 """Processes as hosts tell them apart, and whether one is known to have ended.
 
 What belongs here: telling processes apart, also where their numbers were used again. What does not: what a dead process
-leaves behind (`defs.turns.run_owners`).
+leaves behind (`defs.write_lock.run_owners`).
 
 A number names a process only where it was given: containers of one host may share a host's name and have a first
 process each. So a process is known by the host's name, its boot, the space of its numbers, its number and its start. Of

@@ -174,9 +174,9 @@ class Settings(BaseSettings):
         60.0,
         ge=1,
         le=3600,
-        description="A run that gave no sign of life for so long has lost its [turn](turns.md) to write.",
+        description="A run that gave no sign of life for so long has lost the [write lock](write-lock.md).",
     )
-    lease_timeout_s: float = Field(3600.0, gt=0, description="How long a run waits for its turn to write.")
+    lease_timeout_s: float = Field(3600.0, gt=0, description="How long a run waits for the write lock.")
     memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
     clock_skew_s: float = Field(
         300.0,

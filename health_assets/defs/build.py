@@ -52,7 +52,7 @@ def build_definitions(
         hours: the hours that can be materialized, as a range or as partitions; by default all from the settings' first,
             or else the logs', to the newest finished one.
         systems: scoring systems that the job of the hours materializes, keys of `SYSTEMS`; all where none is named.
-        pipeline: the resource of a run in this process; without one, every run gets a turn and a DuckDB of its own.
+        pipeline: the resource of a run in this process; without one, every run has its own write lock and DuckDB.
         defined: scoring systems whose assets there are at all, with those that they are made from; all where none is
             named. `ALWAYS` is among them, since its last table tells which hours are done.
         placement: keys and names among those of another project.

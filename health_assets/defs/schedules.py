@@ -12,7 +12,7 @@ from health_assets.core.hours import KEY_FORMAT, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.placement import ALONE, Placement
-from health_assets.defs.turns.turns import URGENT
+from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets.logs.stores import require_root
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline

@@ -17,8 +17,8 @@ from health_assets.defs.partitions import hours_tags
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.schedules import NOTHING_YET, default_sensor_status
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.turns.run_owners import end_runs_of_the_dead, end_runs_that_never_claimed
-from health_assets.defs.turns.turns import Turn
+from health_assets.defs.write_lock.run_owners import end_runs_of_the_dead, end_runs_that_never_claimed
+from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.logs.stores import is_among, require_root
 from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
 from health_assets.pipeline.log_files import known_files
@@ -111,7 +111,7 @@ def late_logs_sensor(
 def _loaded(context: dg.SensorEvaluationContext, pipeline: Pipeline, newest: datetime) -> list[dg.RunRequest]:
     """Load what is new; where it is too much for a tick, request a run of the newest hour, once an hour at most."""
     try:
-        with _turn(context, pipeline) as own:
+        with _write_lock(context, pipeline) as own:
             loaded = load_new_logs(own, most_bytes=-1 if is_spark(pipeline.settings.warehouse) else MOST_BYTES)
     except TooMuchToLoadError as error:
         context.log.info(f"{error}, by a run of the newest hour")
@@ -123,13 +123,13 @@ def _loaded(context: dg.SensorEvaluationContext, pipeline: Pipeline, newest: dat
 
 
 @contextmanager
-def _turn(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> Iterator[Pipeline]:
-    """The pipeline with a turn to write between two runs, which does not wait long."""
+def _write_lock(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> Iterator[Pipeline]:
+    """The pipeline with the write lock between two runs, which does not wait long."""
     if not _has_instance(context):
         yield pipeline
         return
-    with Turn(context.instance, pipeline.settings, str(uuid4()), "the sensor late_logs") as turn:
-        yield replace(pipeline, turn=turn)
+    with WriteLock(context.instance, pipeline.settings, str(uuid4()), "the sensor late_logs") as write_lock:
+        yield replace(pipeline, write_lock=write_lock)
 
 
 def _request(now: datetime, due: DueRun) -> dg.RunRequest:

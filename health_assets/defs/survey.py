@@ -21,7 +21,7 @@ from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import asset_spec
 from health_assets.defs.step_assets import derived_spec, step_assets
-from health_assets.defs.turns.turns import URGENT
+from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets.pipeline.checking import check_suite
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.pipeline.events import Checked, Event, Materialized, Value

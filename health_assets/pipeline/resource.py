@@ -40,7 +40,7 @@ class Pipeline:
     Args:
         settings: the settings.
         shared_duckdb: the DuckDB that the sessions of a run in this process share.
-        turn: the run's turn to write, taken by the first session that writes; schedules and sensors have none.
+        write_lock: the run's write lock, taken by the first session that writes; schedules and sensors have none.
         step: the step, or the asset that it makes; a label of its jobs on a cluster.
         run: the run; another label.
         loaded: report of logs that the command loaded just before the run.
@@ -51,7 +51,7 @@ class Pipeline:
 
     settings: Settings
     shared_duckdb: SharedDuckDB | None = None
-    turn: Guard | None = None
+    write_lock: Guard | None = None
     step: str = ""
     run: str = ""
     loaded: IngestReport | None = None
@@ -79,7 +79,7 @@ class Pipeline:
         return load_targets(self.settings.targets)
 
     def waiting_at_most(self, timeout_s: float) -> Self:
-        """The same for a schedule or sensor, which has little time to wait for the warehouse or for its turn."""
+        """The same for a schedule or sensor, which has little time to wait for the warehouse or for the write lock."""
         lock_timeout_s = min(self.settings.lock_timeout_s, timeout_s)
         settings = self.settings.model_copy(update={"lock_timeout_s": lock_timeout_s, "lease_timeout_s": timeout_s})
         return replace(self, settings=settings)
@@ -87,7 +87,7 @@ class Pipeline:
     def open(self) -> Warehouse:
         """The warehouse."""
         return Warehouse.of(
-            self.settings, shared_duckdb=self.shared_duckdb, guard=self.turn,
+            self.settings, shared_duckdb=self.shared_duckdb, guard=self.write_lock,
             labels=[label for label in (self.step, self.run) if label],
         )  # fmt: skip
 
@@ -102,7 +102,7 @@ class Pipeline:
             yield session
 
     def read(self) -> AbstractContextManager[Session]:
-        """The last committed state of the warehouse, for which no turn to write is needed.
+        """The last committed state of the warehouse, for which no write lock is needed.
 
         Raises:
             HealthAssetsError: as `Warehouse.read`.

@@ -61,7 +61,7 @@ def system_step(
 def _made_and_checked(pipeline: Pipeline, graph: Graph, derived: Derived, plan: Plan) -> list[Materialized | Checked]:
     """Make and check an asset; a check that cannot be evaluated takes the rows back with it."""
     with pipeline.write() as session:
-        targets = pipeline.load_targets()  # those of now, however long it took until this run's turn
+        targets = pipeline.load_targets()  # those of now, however long it took until this run had the lock
         made = [_made(session, pipeline, graph, derived, plan, targets)] if derived.name in plan.assets else []
         return [*made, *check_suite(session, graph, pipeline.settings, targets, plan, derived.name)]
 

@@ -1,6 +1,6 @@
 """The warehouse: where it is, and how it is opened for reading and for writing.
 
-What belongs here: choosing the engine, and asking whose turn it is before anything is written. What does not: what
+What belongs here: choosing the engine, and taking the write lock before anything is written. What does not: what
 happens in a session (`session`), and how an engine opens one (`engines`).
 """
 
@@ -42,10 +42,10 @@ class Guard(Protocol):
     """Says who may write, and when."""
 
     def take(self) -> None:
-        """Take the turn to write; called before the warehouse is opened for writing. It may wait."""
+        """Take the write lock; called before the warehouse is opened for writing. It may wait."""
 
     def check(self) -> None:
-        """Check that the turn is still held; called before a commit, which it stops by raising."""
+        """Check that the lock is still held; called before a commit, which it stops by raising."""
 
 
 class Warehouse:

@@ -53,7 +53,7 @@ def test_a_compressed_log_counts_as_it_lies_there(project: Project) -> None:
 def test_the_bar_moves_while_logs_are_read_and_says_what_happens() -> None:
     progress = RunProgress(HOURS, steps=38)
     progress.on_wait()
-    assert str(progress) == "3 h · 0 of 38 steps · waiting for its turn"
+    assert str(progress) == "3 h · 0 of 38 steps · waiting for the write lock"
     progress = RunProgress(HOURS, steps=38)
     shown = [(progress.completed, str(progress))]
 
@@ -113,7 +113,7 @@ def test_output_that_is_no_terminal_says_that_the_run_waits() -> None:
         deadline = time.monotonic() + 20
         while "waiting" not in output.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
-    assert "3 h · 0 of 38 steps · waiting for its turn" in output.getvalue()
+    assert "3 h · 0 of 38 steps · waiting for the write lock" in output.getvalue()
 
 
 def test_a_short_run_prints_no_progress_where_there_is_no_terminal() -> None:

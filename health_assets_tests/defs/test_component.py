@@ -103,7 +103,7 @@ def test_the_project_of_the_page_runs_in_its_own_instance(project: Path) -> None
     url = str(project / wanted["attributes"]["warehouse"])
     first, last = (f"{hour:{KEY_FORMAT}}" for hour in (HOURS[0], HOURS[1]))
     dg_command(project, "launch", "--job", "agents_health_materialize_hours", "--partition-range", f"{first}...{last}")
-    # the executor of the project, which gives each step a process and a turn of its own
+    # the executor of the project, which gives each step a process and a lock of its own
     dg_command(project, "launch", "--assets", 'key:"agents/tool_health"', "--partition", last)
 
     with Warehouse.of(Settings(warehouse=url)).read() as session:
@@ -120,7 +120,7 @@ def test_the_project_of_the_page_runs_in_its_own_instance(project: Path) -> None
         assert event is not None and event.asset_materialization is not None
         assert event.asset_materialization.metadata["failures"].value == 2
         said = [entry.message for run in runs for entry in instance.all_logs(run.run_id)]
-        assert not [message for message in said if "turn to write was over" in message]
+        assert not [message for message in said if "lost the write lock" in message]
 
 
 def test_chosen_systems_bring_what_they_are_made_from_and_nothing_else(tmp_path: Path) -> None:

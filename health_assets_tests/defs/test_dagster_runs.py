@@ -33,9 +33,9 @@ from health_assets.defs.build import FRESHNESS_JOB, JOB, build_definitions
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.results import PARTITION_ROW_COUNT
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.turns.lease_store import LeaseStore
-from health_assets.defs.turns.leases import Lease
-from health_assets.defs.turns.turns import URGENT
+from health_assets.defs.write_lock.lease_store import LeaseStore
+from health_assets.defs.write_lock.leases import Lease
+from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES

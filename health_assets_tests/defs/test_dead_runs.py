@@ -10,10 +10,10 @@ from dagster._core.instance.ref import InstanceRef
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
 from health_assets.defs.pipeline import pipeline_resource
-from health_assets.defs.turns import run_owners
-from health_assets.defs.turns.lease_store import LeaseStore
-from health_assets.defs.turns.run_owners import CLAIMED_WITHIN_S, end_runs_of_the_dead, end_runs_that_never_claimed
-from health_assets.defs.turns.turns import Turn
+from health_assets.defs.write_lock import run_owners
+from health_assets.defs.write_lock.lease_store import LeaseStore
+from health_assets.defs.write_lock.run_owners import CLAIMED_WITHIN_S, end_runs_of_the_dead, end_runs_that_never_claimed
+from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.projects import in_a_process
 
@@ -92,8 +92,8 @@ def test_a_run_whose_process_died_before_its_claim_has_failed_after_a_while(inst
 
 def test_a_run_that_has_a_claim_is_not_given_up_however_long_it_takes(instance: dg.DagsterInstance) -> None:
     run_id = _begun(instance, reads_before_it_writes)
-    with Turn(instance, SETTINGS, run_id, "a long run") as turn:
-        turn.announce()
+    with WriteLock(instance, SETTINGS, run_id, "a long run") as write_lock:
+        write_lock.announce()
         end_runs_that_never_claimed(instance, _is_ours, time.time() + 86_400)
         assert _statuses(instance) == {run_id: dg.DagsterRunStatus.STARTED}
 

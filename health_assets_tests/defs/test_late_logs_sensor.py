@@ -14,12 +14,12 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs import sensors
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.turns.turns import Turn
+from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.dagster_world import NOON, World, execution
 
 NOW = NOON + timedelta(hours=1, minutes=40)
-"""NOON's hour is over, and the schedule has had its turn."""
+"""NOON's hour is over, and the schedule has run."""
 Tick = Callable[[], SensorExecutionData]
 
 
@@ -114,13 +114,13 @@ def test_of_a_large_log_that_grew_only_the_new_lines_count_against_what_a_tick_m
     assert loaded(world) == {"first", "large", "new"}
 
 
-def test_while_a_run_has_the_turn_to_write_it_loads_nothing_and_says_so(
+def test_while_a_run_has_the_write_lock_of_command_it_loads_nothing_and_says_so(
     world: World, tick: Tick, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sensors, "LOCK_TIMEOUT_S", 0.2)
     world.write("late.jsonl", [execution(NOON, "late")])
-    with Turn(instance, world.settings, str(uuid4()), "the run 1234") as turn:
-        turn.take()
+    with WriteLock(instance, world.settings, str(uuid4()), "the run 1234") as write_lock:
+        write_lock.take()
         said = tick()
     assert not said.run_requests
     assert "it is held by the run 1234" in str(said.skip_message)

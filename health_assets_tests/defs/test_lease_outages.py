@@ -12,8 +12,8 @@ import pytest
 from dagster._core.instance.ref import InstanceRef
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.defs.turns.lease_store import LeaseStore
-from health_assets.defs.turns.turns import Turn
+from health_assets.defs.write_lock.lease_store import LeaseStore
+from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets_tests.support import postgres_server
 from health_assets_tests.support.holders import settings
 
@@ -63,16 +63,16 @@ def instance(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         yield made
 
 
-@pytest.mark.parametrize("look", [Turn.check, Turn.take])
+@pytest.mark.parametrize("look", [WriteLock.check, WriteLock.take])
 def test_a_run_goes_on_when_the_database_of_the_lease_comes_back(
-    instance: dg.DagsterInstance, database: Database, look: Callable[[Turn], None]
+    instance: dg.DagsterInstance, database: Database, look: Callable[[WriteLock], None]
 ) -> None:
-    with Turn(instance, settings(), "own", "a test") as turn:
-        turn.take()
+    with WriteLock(instance, settings(), "own", "a test") as write_lock:
+        write_lock.take()
         database.be_away()
         back = threading.Timer(AWAY_S, database.be_back)
         back.start()
-        look(turn)
+        look(write_lock)
         back.join()
     assert LeaseStore(instance.run_storage).read().claims == ()
 
@@ -80,11 +80,14 @@ def test_a_run_goes_on_when_the_database_of_the_lease_comes_back(
 def test_a_database_that_stays_away_fails_the_step_in_one_sentence_and_the_end_of_a_run_not_at_all(
     instance: dg.DagsterInstance, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, "health_assets"), Turn(instance, settings(SHORT_LEASE_S), "own", "x") as turn:
-        turn.take()
+    with (
+        caplog.at_level(logging.WARNING, "health_assets"),
+        WriteLock(instance, settings(SHORT_LEASE_S), "own", "x") as write_lock,
+    ):
+        write_lock.take()
         database.be_away()
         with pytest.raises(HealthAssetsError) as no:
-            turn.check()
+            write_lock.check()
         assert str(no.value).startswith("Dagster's database could not be reached for 1 s, so nothing of this step was")
         assert "\n" not in str(no.value)
     assert "the claim of this run was not taken back, and ends in 1 s" in caplog.text

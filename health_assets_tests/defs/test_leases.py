@@ -1,4 +1,4 @@
-"""The lease as all hosts see it: whose turn it is, who is dead, and that it is never held twice. No process takes part."""
+"""The lease as all hosts see it: who holds it, who is dead, and that it is never held twice. No process takes part."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from health_assets.core.processes import Process
-from health_assets.defs.turns.leases import Claim, Lease
+from health_assets.defs.write_lock.leases import Claim, Lease
 
 START = datetime(2026, 6, 7, 12, tzinfo=UTC)
 ELSEWHERE = Process(host="elsewhere", space="", pid=1, started="1")

@@ -11,7 +11,7 @@ from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import Queued
 from dagster._loggers import default_system_loggers
 
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.turns.turns import URGENT
+from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets_tests.support.projects import REPOSITORY
 
 OWN = yaml.safe_load((REPOSITORY / "dagster.yaml").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What a run reads is listed when its turn has come: what others loaded meanwhile is not taken away again."""
+"""What a run reads is listed when it has the lock: what others loaded meanwhile is not taken away again."""
 
 import threading
 import time
@@ -12,8 +12,8 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from health_assets.defs.turns.lease_store import LeaseStore
-from health_assets.defs.turns.turns import Turn
+from health_assets.defs.write_lock.lease_store import LeaseStore
+from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.holders import settings
 from health_assets_tests.support.logs_made import START, execution, line
@@ -40,11 +40,11 @@ def test_a_run_that_waited_reads_what_a_log_holds_when_its_turn_comes(
     instance: dg.DagsterInstance, project: Project
 ) -> None:
     project.write_log("app.jsonl", LINES[:8])
-    holder = Turn(instance, settings(), "holder", "the newest hour's run", URGENT)
+    holder = WriteLock(instance, settings(), "holder", "the newest hour's run", URGENT)
 
     def late_run() -> None:
-        with Turn(instance, settings(), "late", "a run for late logs") as turn:
-            ingest_with(replace(project.pipeline, turn=turn))
+        with WriteLock(instance, settings(), "late", "a run for late logs") as write_lock:
+            ingest_with(replace(project.pipeline, write_lock=write_lock))
 
     with holder:
         holder.take()
@@ -53,7 +53,7 @@ def test_a_run_that_waited_reads_what_a_log_holds_when_its_turn_comes(
         while len(LeaseStore(instance.run_storage).read().claims) < 2:
             time.sleep(0.02)
         project.write_log("app.jsonl", LINES)
-        ingest_with(replace(project.pipeline, turn=holder))
+        ingest_with(replace(project.pipeline, write_lock=holder))
     waiting.join()
     assert executions(project) == len(LINES)
     assert notes(project) == []
@@ -108,14 +108,14 @@ class Between:
 
 
 def test_a_run_that_reads_again_for_a_log_that_it_cannot_read_lists_all_others_anew(torn: Project) -> None:
-    read = ingest_with(replace(torn.pipeline, turn=Between(torn, LINES[1:])))  # type: ignore[arg-type]
+    read = ingest_with(replace(torn.pipeline, write_lock=Between(torn, LINES[1:])))  # type: ignore[arg-type]
     assert executions(torn) == len(LINES) - 1
     assert read["files_unreadable"] == 1
     assert [name for name, _ in notes(torn)] == ["torn.jsonl"], "nothing was lost of the other"
 
 
 class Rotating(Between):
-    """A guard before whose second turn the log that could not be read goes by another name."""
+    """A guard before whose second lock the log that could not be read goes by another name."""
 
     def take(self) -> None:
         self._takes += 1
@@ -127,7 +127,7 @@ class Rotating(Between):
 def test_a_log_that_could_not_be_read_and_is_there_by_another_name_when_it_is_listed_again_is_loaded(
     torn: Project,
 ) -> None:
-    read = ingest_with(replace(torn.pipeline, turn=Rotating(torn, [])))  # type: ignore[arg-type]
+    read = ingest_with(replace(torn.pipeline, write_lock=Rotating(torn, [])))  # type: ignore[arg-type]
     assert executions(torn) == 8
     assert read["files_unreadable"] == 0
 
@@ -136,11 +136,11 @@ def test_the_time_is_taken_when_the_turn_has_come(instance: dg.DagsterInstance, 
     """Else what had happened meanwhile would be taken for the future, and the lines for rejected ones."""
     project.write_log("app.jsonl", LINES)
     now = [START - timedelta(days=1)]
-    holder = Turn(instance, settings(), "holder", "another run")
+    holder = WriteLock(instance, settings(), "holder", "another run")
 
     def late_run() -> None:
-        with Turn(instance, settings(), "late", "a run for late logs") as turn:
-            ingest_with(Pipeline(settings=project.settings, turn=turn, clock=lambda: now[0]))
+        with WriteLock(instance, settings(), "late", "a run for late logs") as write_lock:
+            ingest_with(Pipeline(settings=project.settings, write_lock=write_lock, clock=lambda: now[0]))
 
     with holder:
         holder.take()

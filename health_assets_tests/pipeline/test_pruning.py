@@ -22,7 +22,7 @@ from health_assets.defs.build import build_definitions
 from health_assets.defs.pruning_job import COMPONENTS, JOB, prune_hours_job
 from health_assets.defs.schedules import _hours_due
 from health_assets.defs.sensors import late_logs_sensor
-from health_assets.defs.turns.turns import Turn
+from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.pipeline.retention import Pruned, cutoff, prune
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import evaluate
@@ -452,8 +452,11 @@ def test_the_command_waits_while_a_run_writes(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
     monkeypatch.setenv("HEALTH_WAREHOUSE", str(project.warehouse_path))
     monkeypatch.setenv("HEALTH_LEASE_TIMEOUT_S", "1")
-    with dg.DagsterInstance.get() as instance, Turn(instance, project.settings, "run", "a run that writes") as turn:
-        turn.take()
+    with (
+        dg.DagsterInstance.get() as instance,
+        WriteLock(instance, project.settings, "run", "a run that writes") as write_lock,
+    ):
+        write_lock.take()
         code, text = invoke("prune", "--older-than-days", "30")
         assert (code, project.query("SELECT count(*) FROM executions")) == (75, [(1,)]), text
         assert "it is held by a run that writes" in " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Processes that take their turn to write and keep it, also under the name of another host.
+"""Processes that take the lock to write and keep it, also under the name of another host.
 
 What belongs here: starting them, and seeing what they hold. What does not: assertions.
 """
@@ -18,7 +18,7 @@ import pytest
 from dagster._core.instance.ref import InstanceRef
 
 from health_assets.core.settings import Settings
-from health_assets.defs.turns.turns import Turn
+from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets_tests.support.projects import in_a_process
 
 CLONE_NEWUTS, CLONE_NEWUSER = 0x04000000, 0x10000000
@@ -43,19 +43,22 @@ def get_host_name_of_its_own(name: str) -> None:
 def _hold(ref: InstanceRef, run_id: str, host: str | None, lease_s: float, folder: Path, *, writes: str) -> None:
     if host is not None:
         get_host_name_of_its_own(host)
-    with dg.DagsterInstance.from_ref(ref) as instance, Turn(instance, settings(lease_s), run_id, COMMAND) as turn:
-        turn.take()
+    with (
+        dg.DagsterInstance.from_ref(ref) as instance,
+        WriteLock(instance, settings(lease_s), run_id, COMMAND) as write_lock,
+    ):
+        write_lock.take()
         if not writes:
             (folder / "held").touch()
             time.sleep(FOREVER_S)
-        _write(turn, writes, folder)
+        _write(write_lock, writes, folder)
 
 
-def _write(turn: Turn, warehouse: str, folder: Path) -> None:
+def _write(write_lock: WriteLock, warehouse: str, folder: Path) -> None:
     """Change something, and commit it when somebody makes the file `go`."""
     from health_assets.warehouse.store import Warehouse
 
-    with Warehouse(warehouse, guard=turn).write() as session:
+    with Warehouse(warehouse, guard=write_lock).write() as session:
         session.query("DELETE FROM agent_health")
         (folder / "held").touch()
         while not (folder / "go").exists():

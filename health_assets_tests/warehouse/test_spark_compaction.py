@@ -93,7 +93,7 @@ def test_an_hour_of_many_folders_gets_one_and_keeps_its_rows(
 def test_whose_turn_it_is_is_asked_when_nothing_is_left_to_do(
     records: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Putting hours together takes minutes, in which a turn may be lost."""
+    """Putting hours together takes minutes, in which the lock may be lost."""
     done: list[str] = []
 
     class Turns:

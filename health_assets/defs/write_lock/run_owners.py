@@ -12,8 +12,8 @@ from datetime import datetime
 import dagster as dg
 
 from health_assets.core.processes import Process
-from health_assets.defs.turns.lease_store import LeaseStore
-from health_assets.defs.turns.leases import Claim
+from health_assets.defs.write_lock.lease_store import LeaseStore
+from health_assets.defs.write_lock.leases import Claim
 
 
 def end_runs_of_the_dead(instance: dg.DagsterInstance) -> None:
@@ -35,7 +35,7 @@ def end_runs_that_never_claimed(
 ) -> None:
     """Note that runs failed which began long ago and have no claim: their process died before it made one.
 
-    One that comes to life after all does no harm: it takes its turns to write like any other.
+    One that comes to life after all does no harm: it takes the write lock like any other.
 
     Args:
         instance: the Dagster instance.

@@ -18,7 +18,7 @@ import tenacity
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.defs.dagster_internals import KeyValueStoreTable, SqlRunStorage
-from health_assets.defs.turns.leases import Lease
+from health_assets.defs.write_lock.leases import Lease
 
 KEY = "health_assets/lease"
 Change = Callable[[Lease, datetime], Lease]

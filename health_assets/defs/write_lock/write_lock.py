@@ -1,8 +1,8 @@
-"""A run's turn to write to the warehouse: claiming the lease, waiting for it, keeping it, noticing that it is lost.
+"""A run's write lock on the warehouse: claiming the lease, waiting for it, keeping it, noticing that it is lost.
 
 What belongs here: what the process of a run does with the lease. What does not: the lease itself (`leases`).
 
-A run is announced when it begins, so that it is noticed when its process dies, whatever it does. It takes its turn when
+A run is announced when it begins, so that it is noticed when its process dies, whatever it does. It takes the lock when
 it first opens the warehouse for writing and keeps it to its end, so that no other run reads
 between two of its steps. Only a more urgent run, such as the newest hour's during a long backfill, goes first between
 two steps, and then as a whole. That is exact: every step is one transaction, and the urgent run builds whatever it
@@ -28,17 +28,17 @@ from uuid import uuid4
 import dagster as dg
 import sqlalchemy as sa
 
-from health_assets.core.errors import HealthAssetsError, TurnTimeoutError
+from health_assets.core.errors import HealthAssetsError, WriteLockTimeoutError
 from health_assets.core.processes import Process
 from health_assets.core.settings import Settings
 from health_assets.defs.dagster_internals import PRIORITY_TAG
-from health_assets.defs.turns.lease_store import Change, LeaseStore, patiently
-from health_assets.defs.turns.leases import Claim, Lease
-from health_assets.defs.turns.run_owners import end_runs_of_the_dead
+from health_assets.defs.write_lock.lease_store import Change, LeaseStore, patiently
+from health_assets.defs.write_lock.leases import Claim, Lease
+from health_assets.defs.write_lock.run_owners import end_runs_of_the_dead
 
 BEATS_PER_LEASE = 4
 FIRST_LOOK_S, LAST_LOOK_S = 0.1, 1.0
-"""Rest between two looks at the lease: short at first, for most turns are short."""
+"""Rest between two looks at the lease: short at first, for most locks are short."""
 LAST_PATIENCE_S = 10.0
 """Most that the end of a run waits for Dagster's database; a claim that stays there ends by itself."""
 URGENT = {PRIORITY_TAG: "10"}
@@ -47,11 +47,11 @@ URGENT = {PRIORITY_TAG: "10"}
 _log = logging.getLogger(__name__)
 
 
-class Turn:
-    """The turn of one run; a context that gives it back.
+class WriteLock:
+    """The write lock of one run; a context that releases it.
 
     Args:
-        instance: Dagster's, whose runs take turns.
+        instance: Dagster's, whose runs share the write lock.
         settings: how long a lease lasts without a heartbeat, and how long to wait for it.
         run_id: the run, which may not exist yet.
         command: what the run does, for people.
@@ -84,7 +84,7 @@ class Turn:
     def of_run(
         cls, instance: dg.DagsterInstance, settings: Settings, run: dg.DagsterRun, say: Callable[[str], None]
     ) -> Self:
-        """The turn of a run that Dagster has started, as urgent as its tags say."""
+        """The write lock of a run that Dagster has started, as urgent as its tags say."""
         priority = int(run.tags.get(PRIORITY_TAG, "0"))
         return cls(instance, settings, run.run_id, f"the run {run.run_id[:8]} of {run.job_name}", priority, say)
 
@@ -112,11 +112,11 @@ class Turn:
         self._claim(contends=False)
 
     def take(self) -> None:
-        """Wait until it is this run's turn; where it is already, let a more urgent run go first.
+        """Wait until this run has the lock; where it has it already, let a more urgent run go first.
 
         Raises:
-            TurnTimeoutError: it took too long.
-            HealthAssetsError: the turn was lost, since this process was silent or Dagster's database away for too long.
+            WriteLockTimeoutError: it took too long.
+            HealthAssetsError: the lock was lost, since this process was silent or Dagster's database away for too long.
         """
         if self._heart is None:
             self._claim(contends=True)
@@ -127,7 +127,7 @@ class Turn:
         self._wait()
 
     def check(self) -> None:
-        """Make sure that it is still this run's turn; to be called before a commit.
+        """Make sure that this run still has the lock; to be called before a commit.
 
         Raises:
             HealthAssetsError: it is not, or Dagster's database was away for too long.
@@ -143,7 +143,7 @@ class Turn:
         self._heart.start()
 
     def _beat(self) -> None:
-        """Send heartbeats until the turn is over; a store that cannot be reached now may be at the next one."""
+        """Send heartbeats until the lock is released; a store that cannot be reached now may be at the next one."""
         while not self._is_over.wait(self._lease_s / BEATS_PER_LEASE):
             try:
                 self._store.change(lambda lease, now: lease.heard(self._id, now))
@@ -159,7 +159,7 @@ class Turn:
             patiently(lambda: end_runs_of_the_dead(self._instance), self._lease_s)
             ahead = lease.first
             if time.monotonic() >= until:
-                raise TurnTimeoutError(
+                raise WriteLockTimeoutError(
                     f"the warehouse did not come free within {self._timeout_s:g} s; it is held by {ahead}: "
                     "wait for that or stop it"
                 )
@@ -179,7 +179,7 @@ class Turn:
 
     def _lost(self) -> HealthAssetsError:
         return HealthAssetsError(
-            f"this run gave no sign of life for {self._lease_s:g} s (HEALTH_LEASE_S), so its turn to write was over "
+            f"this run gave no sign of life for {self._lease_s:g} s (HEALTH_LEASE_S), so it lost the write lock "
             "and nothing of this step was kept; run it again"
         )
 

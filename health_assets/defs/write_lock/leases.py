@@ -1,7 +1,7 @@
-"""The lease on the warehouse: whose turn it is to write, who waits, and who has gone silent.
+"""The lease on the warehouse: who holds it, who waits, and who has gone silent.
 
 What belongs here: the state that all hosts share, and how it changes, as pure functions. What does not: where it is
-kept (`lease_store`), and what a process does to take its turn (`turns`).
+kept (`lease_store`), and what a process does to take the lock (`write_lock`).
 
 Every run of Dagster has a claim from its beginning, so that it is noticed when its process dies. One that writes
 contends for the lease, waits until it holds it, and keeps it to its end; between two steps it lets a more urgent claim
@@ -104,9 +104,9 @@ class Lease(BaseModel):
         return self.model_copy(update={"claims": (*others, own.model_copy(update={"contends": True, "since": now}))})
 
     def taken(self, claim_id: str) -> Self:
-        """The lease, held by this claim if it is its turn."""
-        is_its_turn = self.holder is None and self.first is not None and self.first.id == claim_id
-        return self.model_copy(update={"holder": claim_id}) if is_its_turn else self
+        """The lease, held by this claim if it is next."""
+        is_next = self.holder is None and self.first is not None and self.first.id == claim_id
+        return self.model_copy(update={"holder": claim_id}) if is_next else self
 
     def let_go(self, claim_id: str) -> Self:
         """The lease, not held by this claim, which stays."""

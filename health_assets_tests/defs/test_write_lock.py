@@ -1,4 +1,4 @@
-"""Runs take turns at writing: real processes, also of two hosts, that are killed, stopped, asked to end, or wait."""
+"""Runs share the write lock at writing: real processes, also of two hosts, that are killed, stopped, asked to end, or wait."""
 
 import os
 import signal
@@ -12,11 +12,11 @@ import psutil
 import pytest
 from dagster_postgres import PostgresRunStorage
 
-from health_assets.core.errors import HealthAssetsError, TurnTimeoutError
+from health_assets.core.errors import HealthAssetsError, WriteLockTimeoutError
 from health_assets.core.processes import Process
-from health_assets.defs.turns.lease_store import LeaseStore
-from health_assets.defs.turns.leases import Claim
-from health_assets.defs.turns.turns import Turn
+from health_assets.defs.write_lock.lease_store import LeaseStore
+from health_assets.defs.write_lock.leases import Claim
+from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets_tests.support import postgres_server
 from health_assets_tests.support.holders import COMMAND, holding, settings
 from health_assets_tests.support.logs_made import START, execution, line
@@ -54,10 +54,10 @@ def test_what_a_killed_process_of_this_host_held_is_free_at_once_and_its_run_has
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     run_id = run_under_way(instance)
-    with holding(instance, run_id, tmp_path) as holder, Turn(instance, settings(), "own", "a test") as turn:
+    with holding(instance, run_id, tmp_path) as holder, WriteLock(instance, settings(), "own", "a test") as write_lock:
         killed(holder)
         start = time.monotonic()
-        turn.take()
+        write_lock.take()
     assert time.monotonic() - start < AT_ONCE_S
     assert status(instance, run_id) == dg.DagsterRunStatus.FAILURE
     assert LeaseStore(instance.run_storage).read().claims == ()
@@ -70,15 +70,18 @@ def test_a_holder_on_another_host_is_waited_for_while_it_lives_and_loses_its_tur
     with holding(instance, run_id, tmp_path, host=ELSEWHERE, lease_s=LEASE_S) as holder:
         told: list[str] = []
         impatient = settings(timeout_s=2 * LEASE_S)
-        with Turn(instance, impatient, "own", "a test", say=told.append) as turn, pytest.raises(TurnTimeoutError) as no:
-            turn.take()
+        with (
+            WriteLock(instance, impatient, "own", "a test", say=told.append) as write_lock,
+            pytest.raises(WriteLockTimeoutError) as no,
+        ):
+            write_lock.take()
         assert f"{COMMAND} (host {ELSEWHERE}, process {holder.pid}, since " in str(no.value)
         assert f"within {2 * LEASE_S:g} s" in str(no.value)
         assert len(told) == 1 and f"held by {COMMAND} (host {ELSEWHERE}, process {holder.pid}, since " in told[0]
         assert status(instance, run_id) == dg.DagsterRunStatus.STARTED
         killed(holder)
-        with Turn(instance, settings(), "own", "a test") as turn:
-            turn.take()
+        with WriteLock(instance, settings(), "own", "a test") as write_lock:
+            write_lock.take()
             assert status(instance, run_id) == dg.DagsterRunStatus.FAILURE
 
 
@@ -91,12 +94,12 @@ def test_a_stopped_process_that_comes_back_after_its_lease_writes_nothing(
     url = project.warehouse_url
     with holding(instance, run_under_way(instance), tmp_path, host=ELSEWHERE, lease_s=LEASE_S, writes=url) as holder:
         os.kill(holder.pid or 0, signal.SIGSTOP)
-        with Turn(instance, settings(), "own", "a test") as turn:
-            turn.take()
+        with WriteLock(instance, settings(), "own", "a test") as write_lock:
+            write_lock.take()
             os.kill(holder.pid or 0, signal.SIGCONT)
             (tmp_path / "go").touch()
             holder.join()
-            turn.check()
+            write_lock.check()
     assert holder.exitcode == 1
     assert not (tmp_path / "committed").exists()
     assert len(project.rows("agent_health")) == 1
@@ -106,11 +109,11 @@ def test_a_run_that_lost_its_turn_is_told_so_before_it_writes_and_before_it_comm
     instance: dg.DagsterInstance,
 ) -> None:
     store = LeaseStore(instance.run_storage)
-    with Turn(instance, settings(), "own", "a test") as turn:
-        turn.take()
-        turn.check()
+    with WriteLock(instance, settings(), "own", "a test") as write_lock:
+        write_lock.take()
+        write_lock.check()
         store.change(lambda lease, _: lease.withdrawn(lease.claims[0].id))
-        for look in (turn.check, turn.take):
+        for look in (write_lock.check, write_lock.take):
             with pytest.raises(HealthAssetsError, match=r"no sign of life for 3600 s .HEALTH_LEASE_S.*run it again"):
                 look()
 
@@ -125,36 +128,36 @@ def test_an_end_of_a_dead_run_that_was_itself_cut_off_is_made_up_for(instance: d
         ).without_the_dead(now)
     )
     assert status(instance, run_id) == dg.DagsterRunStatus.STARTED
-    impatient = Turn(instance, settings(timeout_s=0.2), "own", "a test")
-    with holding_here(instance), impatient, pytest.raises(TurnTimeoutError):
+    impatient = WriteLock(instance, settings(timeout_s=0.2), "own", "a test")
+    with holding_here(instance), impatient, pytest.raises(WriteLockTimeoutError):
         impatient.take()
     assert status(instance, run_id) == dg.DagsterRunStatus.FAILURE
     assert store.read().dead == ()
 
 
-def holding_here(instance: dg.DagsterInstance, priority: int = 0) -> Turn:
-    turn = Turn(instance, settings(), "held", "another run", priority)
-    turn.take()
-    return turn
+def holding_here(instance: dg.DagsterInstance, priority: int = 0) -> WriteLock:
+    write_lock = WriteLock(instance, settings(), "held", "another run", priority)
+    write_lock.take()
+    return write_lock
 
 
 # -- order -------------------------------------------------------------------------------------------------------------
 
 
 class Taking(threading.Thread):
-    """A turn that is waited for in a thread, and kept until `over` is set."""
+    """A lock that is waited for in a thread, and kept until `over` is set."""
 
     def __init__(self, instance: dg.DagsterInstance, name: str, priority: int, order: list[str]) -> None:
         super().__init__()
-        self._turn = Turn(instance, settings(), name, name, priority)
+        self._turn = WriteLock(instance, settings(), name, name, priority)
         self._name = name
         self._order = order
         self.over = threading.Event()
         self.start()
 
     def run(self) -> None:
-        with self._turn as turn:
-            turn.take()
+        with self._turn as write_lock:
+            write_lock.take()
             self._order.append(self._name)
             self.over.wait()
 
@@ -224,7 +227,7 @@ def test_claims_that_are_made_at_the_same_time_are_all_kept(instance: dg.Dagster
 
 
 class Waiting:
-    """A command that waits for a turn which this process keeps."""
+    """A command that waits for a lock which this process keeps."""
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance, **environment: str) -> None:
         self.project = Project(folder / "project")
@@ -253,7 +256,7 @@ def test_a_waiting_command_sleeps_says_once_for_whom_and_ends_at_once_when_it_is
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     waiting = Waiting(tmp_path, instance)
-    with holding_here(instance) as turn:
+    with holding_here(instance) as write_lock:
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             process = waiting.start()
             assert waiting.said.count("waiting for the warehouse, held by another run (host ") == 1
@@ -269,7 +272,7 @@ def test_a_waiting_command_sleeps_says_once_for_whom_and_ends_at_once_when_it_is
             assert process.exitcode == code, waiting.said
             assert [claim.command for claim in LeaseStore(instance.run_storage).read().claims] == ["another run"]
             (tmp_path / "said").unlink()
-        turn.check()
+        write_lock.check()
     assert instance.get_runs() == []
 
 
