@@ -132,7 +132,7 @@ def _record_types() -> str:
 
 def _least(record: RecordType) -> dict[str, Any]:
     """A line with the fields that it must have, and the first of those of which one must be there."""
-    return {own.name: own.sample for own in record.fields if own.is_required or own.name in record.any_of[:1]}
+    return {own.name: own.example for own in record.fields if own.is_required or own.name in record.any_of[:1]}
 
 
 def _must_have(record: RecordType) -> Iterator[str]:

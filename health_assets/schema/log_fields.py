@@ -3,7 +3,7 @@
 What belongs here: kinds of fields, as data. What does not: the SQL that reads and judges them (`logs.native_fields`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
@@ -17,12 +17,17 @@ class LogField:
     Args:
         name: its name in the line; where empty, the name of the column that holds it.
         is_required: whether a line without it is rejected.
-        sample: a value that it may have, as JSON holds it.
+        sample: a value that it may have, as JSON holds it; of a choice its first word, where none is given.
     """
 
     name: str = ""
     is_required: bool = False
     sample: Any = None
+
+    @property
+    def example(self) -> Any:
+        """A value that it may have."""
+        return self.sample
 
     def of_column(self, column: str) -> Self:
         """The field with its name, where a column of this name holds it."""
@@ -60,9 +65,10 @@ class Choice(LogField):
 
     words: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        """The first word is the sample."""
-        object.__setattr__(self, "sample", self.words[0])
+    @property
+    def example(self) -> Any:
+        """See `LogField.example`."""
+        return self.sample or self.words[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +122,4 @@ class Violations(LogField):
 class Signals(LogField):
     """An object of `SIGNALS`, any of which may be missing."""
 
-    sample: Any = None
-
-    def __post_init__(self) -> None:
-        """One of the signals is the sample."""
-        object.__setattr__(self, "sample", {SIGNALS[0]: 0.9})
+    sample: Any = field(default_factory=lambda: {SIGNALS[0]: 0.9})

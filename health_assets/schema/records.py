@@ -378,7 +378,7 @@ class RecordType:
     @property
     def sample(self) -> dict[str, Any]:
         """A line of this type with all of its fields."""
-        return {"type": self.name} | {own.name: own.sample for own in self.fields}
+        return {"type": self.name} | {own.name: own.example for own in self.fields}
 
 
 RECORDS = (
