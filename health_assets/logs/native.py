@@ -52,6 +52,8 @@ def parsed_lines(lines: str, limits: Limits) -> str:
         + " END"
     )
     own_time = f"coalesce(event_time, {', '.join(map(_value, TIMES))})"
+    tokens = ", ".join(f'tokens."{field}"::VARCHAR AS {_token(field)}' for field in FIELDS if field not in OBJECTS)
+    unusable = ", ".join(f"{_breaks_its_rule(name)} AS {_is_unusable(name)}" for name in RULES)
     columns = ",\n".join(f'{_value(name)} AS "{name}"' for name in RULES)
     # OR in place of CASE would trim the good lines too
     is_blank = r"CASE WHEN is_good OR fault IS NOT NULL THEN false ELSE trim(line, E' \t\r\n') = '' END"
@@ -66,19 +68,23 @@ def parsed_lines(lines: str, limits: Limits) -> str:
         SELECT *, CASE WHEN tokens IS NOT NULL THEN json_keys(line) END AS keys FROM tokens
     ), counted AS (
         SELECT *, coalesce(len(keys) > {_read_fields()}, false) AS has_unread_fields FROM keyed
+    ), taken_apart AS (
+        SELECT *, {tokens}, {unread} FROM counted
     ), parted AS (
-        SELECT *, {parts}, {unread} FROM counted
+        SELECT *, {parts} FROM taken_apart
     ), typed AS (
-        SELECT file_id, line_number, line, fault, tokens, {", ".join(map(_unread_token, OBJECTS))},
+        SELECT * EXCLUDE (keys, has_unread_fields),
             {TEXT.format(token=_token("type"))} AS record_type,
             {_repeats_a_field()} AS repeats_a_field,
             {HAS_TRAILING_COMMA} AS has_trailing_comma,
             {values}
         FROM parted
+    ), compared AS (
+        SELECT *, {unusable} FROM typed
     ), timed AS (
         SELECT *, {event_time} AS event_time,
             fault IS NULL AND NOT (repeats_a_field OR has_trailing_comma) AND coalesce({_is_good()}, false) AS is_valid
-        FROM typed
+        FROM compared
     ), judged AS (
         SELECT *, is_valid AND event_time <= {limits.until_sql} AS is_good,
             CASE WHEN is_valid THEN event_time
@@ -110,7 +116,7 @@ def _hour(time: str) -> str:
 
 
 def _token(field: str) -> str:
-    return _unread_token(field) if field in OBJECTS else f'(tokens."{field}"::VARCHAR)'
+    return _unread_token(field) if field in OBJECTS else f'"token_{field}"'
 
 
 def _unread(field: str) -> str:
@@ -154,16 +160,22 @@ def _holds(name: str) -> str:
     return f"({rule.bounds.format(value=value, parts=_place(name, rule), token=_token(rule.field))})"
 
 
-def _holds_or_is_absent(name: str) -> str:
+def _breaks_its_rule(name: str) -> str:
+    """Whether a value is there and cannot be used."""
     rule = RULES[name]
-    return _holds(name) if rule.names else f"({_token(rule.field)} IS NULL OR {_holds(name)})"
+    holds = _holds(name) if rule.names else f"{_token(rule.field)} IS NULL OR {_holds(name)}"
+    return f"NOT coalesce({holds}, false)"
+
+
+def _is_unusable(name: str) -> str:
+    return f'"unusable_{name}"'
 
 
 def _is_good() -> str:
     branches = []
     for type_name, kind in RECORD_TYPES.items():
-        conditions = [_holds(name) for name in kind.required]
-        conditions += [_holds_or_is_absent(name) for name in kind.optional]
+        conditions = [f"{_value(name)} IS NOT NULL" for name in kind.required]
+        conditions += [f"NOT {_is_unusable(name)}" for name in kind.values]
         if kind.condition:
             conditions.append(f"({_over_values(kind.condition[0])})")
         branches.append(f"WHEN '{type_name}' THEN {' AND '.join(conditions)}")
@@ -206,7 +218,7 @@ def _rejection() -> str:
             rule = RULES[name]
             branches.append(
                 (
-                    f"record_type = '{type_name}' AND NOT coalesce({_holds_or_is_absent(name)}, false)",
+                    f"record_type = '{type_name}' AND {_is_unusable(name)}",
                     f"'{rule.field} must be {rule.expects}, not ' || {_shown(rule.field)}",
                 )
             )

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,8 @@ from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.log_ingestion import compared_logs
 from health_assets.pipeline.plan import Plan
 from health_assets.pipeline.resource import Pipeline
-from health_assets.schema.catalog import columns_of
+from health_assets.schema import catalog
+from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.graph import declared_graph
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
@@ -192,6 +193,7 @@ class Project:
             only_stale: as the late-log sensor runs them.
             only: names of the steps to run (`ingest` makes all record tables); all by default.
         """
+        self._begin_with_empty_tables()
         with SharedDuckDB() as shared_duckdb:  # as a run in one process has it
             pipeline = replace(self.pipeline, shared_duckdb=shared_duckdb)
             return run_steps(pipeline, hours, only_stale=only_stale, only=only)
@@ -212,6 +214,7 @@ class Project:
         read_anew: bool = False,
     ) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""
+        self._begin_with_empty_tables()
         with self.warehouse.write() as session:
             files = list_files(self.raw)
             targets = load_targets(self.settings.targets)
@@ -219,6 +222,11 @@ class Project:
             return ingest(
                 session, files, hours, targets, self.lookback_hours, limits=limits, horizon=horizon, read_anew=read_anew
             )
+
+    def _begin_with_empty_tables(self) -> None:
+        """Copy a warehouse without rows where there is none: declaring its columns takes a third of loading a line."""
+        if self.engine == "duckdb" and not self.warehouse_path.exists():
+            shutil.copy(_empty_warehouse(catalog.SCHEMA_VERSION, tuple(ALL_TABLES)), self.warehouse_path)
 
     # -- what came of it --
 
@@ -269,6 +277,15 @@ class Project:
             twin.write_targets(self.targets)
         twin.materialize(hours, only=only)
         return twin
+
+
+@cache
+def _empty_warehouse(version: int, tables: tuple[str, ...]) -> Path:
+    del version, tables
+    path = lasting_folder() / "empty.duckdb"
+    with Warehouse(str(path)).write():
+        pass
+    return path
 
 
 @lru_cache(128)
