@@ -65,14 +65,14 @@ print(json.dumps({
 """
 
 GENERATE = """
-import os
+import shutil, sys
 from health_assets.schema import documentation
 from health_assets.schema.catalog import SCHEMA_VERSION
 from health_assets_tests.support.changed_tables import declare, revise
 
 declare(SCHEMA_VERSION + 1)
 print(revise("slow executions").read_text())
-os.mkdir("docs")
+shutil.copytree(sys.argv[1], "docs")
 documentation.main()
 """
 
@@ -105,7 +105,7 @@ def test_the_folder_and_the_line_of_the_page_make_an_asset_that_is_materialized_
     assert {Path(name).parent.as_posix() for name in made[:-1]} == {"health_assets/systems/slow_executions"}
     database = postgres_server.fresh_warehouse()
     server = {"HEALTH_TEST_POSTGRES": postgres_server.server_url()}
-    revision = run_in(folder, "-W", "ignore", "-c", GENERATE, **server)
+    revision = run_in(folder, "-W", "ignore", "-c", GENERATE, str(REPOSITORY / "docs"), **server)
     assert re.findall(r'op\.(\w+)\(\s*"(\w+)"', revision) == [
         (change, f"{table}{ending}")
         for table in TABLES

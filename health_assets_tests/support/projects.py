@@ -225,8 +225,9 @@ class Project:
 
     def _begin_with_empty_tables(self) -> None:
         """Copy a warehouse without rows where there is none: declaring its columns takes a third of loading a line."""
-        if self.engine == "duckdb" and not self.warehouse_path.exists():
-            shutil.copy(_empty_warehouse(catalog.SCHEMA_VERSION, tuple(ALL_TABLES)), self.warehouse_path)
+        path = self.warehouse_path
+        if self.engine == "duckdb" and path.parent.exists() and not path.exists():
+            shutil.copy(_empty_warehouse(catalog.SCHEMA_VERSION, tuple(ALL_TABLES)), path)
 
     # -- what came of it --
 
