@@ -20,7 +20,7 @@ from health_assets.core.settings import load_settings
 from health_assets.defs.build import build_definitions
 from health_assets.pipeline.first_hour import first_hour
 from health_assets.pipeline.resource import Pipeline
-from health_assets_tests.defs.test_turns import holding_here
+from health_assets_tests.defs.test_write_lock import holding_here
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.dagster_world import ASSETS
 from health_assets_tests.support.logs_made import START, execution, line

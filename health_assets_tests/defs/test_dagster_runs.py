@@ -44,7 +44,7 @@ from health_assets.warehouse.fingerprints import (
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
 )
-from health_assets_tests.defs.test_turns import holding_here, killed, run_under_way, status
+from health_assets_tests.defs.test_write_lock import holding_here, killed, run_under_way, status
 from health_assets_tests.support.dagster_world import (
     ASSETS,
     FLEET_ASSETS,
