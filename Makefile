@@ -21,15 +21,15 @@ demo: $(STAMP)
 
 ## test: set up, check the style, types and layers, run the tests
 test: style
-	$(PYTEST) --numprocesses 4
+	$(PYTEST) --numprocesses 3
 
 ## nightly: all that `test` does with many more examples, and the tests that faster ones stand for in `test`
 nightly: style
-	HYPOTHESIS_PROFILE=nightly $(PYTEST) --numprocesses 4 -m ""
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) --numprocesses 3 -m ""
 
 ## check: the style, types and layers, and the tests of the lower layers, in about two minutes
 check: style
-	$(PYTEST) --numprocesses 4 $(addprefix health_assets_tests/,core schema scoring consumer house/test_layers.py house/test_docstrings.py house/test_names.py)
+	$(PYTEST) --numprocesses 3 $(addprefix health_assets_tests/,core schema scoring consumer house/test_layers.py house/test_docstrings.py house/test_names.py)
 
 style: $(STAMP)
 	$(BIN)/ruff check .

@@ -122,18 +122,15 @@ def _late(
     start = first_late_hour(session, settings, known.start, now)
     span = HourRange(min(start, newest + HOUR), newest + HOUR)
     unreadable = ledger.unreadable()
-    waiting = [
-        file_slice
-        for file_slice in ledger.not_loaded()
-        if file_slice.hour in span and not is_among(unreadable, file_slice.source_file)
-    ]
-    touched = {file_slice.hour for file_slice in waiting if file_slice.record_type != "rejected"}
-    never_scored = {file_slice.hour for file_slice in ledger.not_materialized(SCORED) if file_slice.hour in span}
-    alone = never_scored | {file_slice.hour for file_slice in waiting}
+    waiting = [file_slice for file_slice in ledger.not_loaded() if not is_among(unreadable, file_slice.source_file)]
+    new = [file_slice for file_slice in [*waiting, *ledger.not_materialized("raw_logs")] if file_slice.hour in span]
+    touched = {file_slice.hour for file_slice in new if file_slice.record_type != "rejected"}
+    # hours that a run looked back on, and those of a run that died, have raw logs and no score
+    alone = {file_slice.hour for file_slice in [*new, *ledger.not_materialized(SCORED)] if file_slice.hour in span}
     statuses = all_statuses(session, known, settings)
     components, scores = stale_hours(statuses, older)
     touched |= stale_by_own_hour(statuses)
-    until = min(max({known.end - HOUR, *touched, *never_scored}), newest) + HOUR
+    until = min(max({known.end - HOUR, *touched, *alone}), newest) + HOUR
     # no score follows from rejected lines, but a run checks them
     checked = PartitionStates(session).statuses(SCORED, ["rejected_records"], span)
     alone |= scores | {hour for hour, status in checked.items() if status.is_materialized and status.is_stale}
