@@ -13,8 +13,11 @@ from health_assets_tests.support.projects import RESULT_TABLES, Project, Row, ro
 
 EXPECTED = Path(__file__).with_name("digests.json")
 DIGEST_LENGTH = 12
-OF_EXPONENTIALS = {"task_consistency": ("c_conf", "c_res")}
-"""Columns that numpy's exponential makes, whose last bit differs between processors with and without AVX-512."""
+OF_EXPONENTIALS = {
+    "task_consistency": ("c_conf", "c_res"),
+    "agent_reliability": ("c_conf", "c_res", "r_con", "reliability"),
+}
+"""Columns that follow from numpy's exponential, whose last bit differs between processors with and without AVX-512."""
 
 Digests = dict[str, dict[str, Any]]
 """By table: `rows`, and `columns` with a digest for each."""
