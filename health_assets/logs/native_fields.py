@@ -7,25 +7,14 @@ Every field first becomes its JSON token (`"text"`, `1.5`, `[...]`), which still
 text. A rule turns a token into a typed value, or into null where the token breaks the rule.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.limits import MOST_LIST_BYTES, NAME, NAME_OR_NOTHING, is_name, is_short
-from health_assets.schema.log_fields import (
-    SIGNALS,
-    Choice,
-    Count,
-    Flag,
-    FreeText,
-    LogField,
-    Name,
-    Names,
-    Number,
-    ShortText,
-    Signals,
-    Time,
-    Violations,
-)
+from health_assets.schema import log_fields
+from health_assets.schema.log_fields import SIGNALS, Choice, LogField, Number
 
 FIRST_TIME, LAST_TIME = "TIMESTAMPTZ '2000-01-01 00:00:00+00'", "TIMESTAMPTZ '2100-01-01 00:00:00+00'"
 LEAST_EPOCH_MILLISECONDS = 1e11  # as seconds that would be the year 5138
@@ -64,46 +53,48 @@ TEXT = f"""CASE WHEN starts_with({{token}}, '"') THEN {_UNQUOTED} END"""
 """The text of a token; null where it is that of something else."""
 
 
-def _text(field: str) -> Rule:
+def _text(field: LogField) -> Rule:
     """A text of any length; it is cut when its secrets are replaced (`redacting`)."""
-    return Rule(field=field, value=TEXT, expects="text")
+    return Rule(field=field.name, value=TEXT, expects="text")
 
 
-def _short(field: str) -> Rule:
+def _short(field: LogField) -> Rule:
     """A rule for a text as short as a name, which may be empty."""
-    return Rule(field=field, value=TEXT, expects=NAME_OR_NOTHING, bounds=is_short("{value}"))
+    return Rule(field=field.name, value=TEXT, expects=NAME_OR_NOTHING, bounds=is_short("{value}"))
 
 
-def _name(field: str) -> Rule:
-    return Rule(field=field, value=TEXT, expects=NAME, bounds=is_name("{value}"))
+def _name(field: LogField) -> Rule:
+    return Rule(field=field.name, value=TEXT, expects=NAME, bounds=is_name("{value}"))
 
 
-def _choice(field: str, *choices: str) -> Rule:
-    branches = " ".join(f"""WHEN '"{choice}"' THEN '{choice}'""" for choice in choices)
-    return Rule(field=field, value=f"CASE {{token}} {branches} END", expects=" or ".join(choices))
+def _choice(field: Choice) -> Rule:
+    branches = " ".join(f"""WHEN '"{choice}"' THEN '{choice}'""" for choice in field.words)
+    return Rule(field=field.name, value=f"CASE {{token}} {branches} END", expects=" or ".join(field.words))
 
 
-def _number(field: str, most: float | None) -> Rule:
+def _number(field: Number) -> Rule:
     value = "TRY_CAST({token} AS DOUBLE)"
-    if most is None:
+    if field.most is None:
         expects, bounds = "a number from 0 on", "{value} >= 0 AND isfinite({value})"
     else:
-        expects, bounds = f"a number from 0 to {most:g}", f"{{value}} BETWEEN 0 AND {most:g}"
-    return Rule(field=field, value=value, expects=expects, bounds=bounds)
+        expects, bounds = f"a number from 0 to {field.most:g}", f"{{value}} BETWEEN 0 AND {field.most:g}"
+    return Rule(field=field.name, value=value, expects=expects, bounds=bounds)
 
 
-def _count(field: str) -> Rule:
+def _count(field: LogField) -> Rule:
     value = "CASE WHEN regexp_full_match({token}, '[0-9]+') THEN TRY_CAST({token} AS BIGINT) END"
-    return Rule(field=field, value=value, expects="a whole number from 0 to 2^63 - 1")
+    return Rule(field=field.name, value=value, expects="a whole number from 0 to 2^63 - 1")
 
 
-def _flag(field: str) -> Rule:
+def _flag(field: LogField) -> Rule:
     return Rule(
-        field=field, value="CASE {token} WHEN 'true' THEN true WHEN 'false' THEN false END", expects="true or false"
+        field=field.name,
+        value="CASE {token} WHEN 'true' THEN true WHEN 'false' THEN false END",
+        expects="true or false",
     )
 
 
-def _time(field: str) -> Rule:
+def _time(field: LogField) -> Rule:
     """ISO 8601 as text, or epoch seconds or milliseconds as a number.
 
     DuckDB's cast takes more than ISO 8601, and matching all of it would cost as much as the cast; so the common form,
@@ -125,14 +116,14 @@ def _time(field: str) -> Rule:
     )
     bounds = f"{{value}} >= {FIRST_TIME} AND {{value}} < {LAST_TIME}"
     return Rule(
-        field=field,
+        field=field.name,
         value=value,
         expects="ISO 8601 or epoch seconds or milliseconds, in the years 2000 to 2099",
         bounds=bounds,
     )
 
 
-def _names(field: str) -> Rule:
+def _names(field: LogField) -> Rule:
     texts = """list_filter({parts}, lambda item: starts_with(item::VARCHAR, '"'))"""
     is_good = f"starts_with({{token}}, '[') AND len({texts}) = len({{parts}})"
     value = f"""CASE WHEN {is_good} THEN json_transform({{token}}, '["VARCHAR"]') END"""
@@ -143,7 +134,7 @@ def _names(field: str) -> Rule:
         f"OR strlen({{token}}) <= {MOST_LIST_BYTES} AND len({too_long}) = 0)"
     )
     return Rule(
-        field=field,
+        field=field.name,
         value=value,
         expects="a list of names of at most 1 KiB, 1 MiB in all",
         bounds=bounds,
@@ -151,7 +142,7 @@ def _names(field: str) -> Rule:
     )
 
 
-def _violations(field: str) -> Rule:
+def _violations(field: LogField) -> Rule:
     """Constraint and severity of each, in their order; what else stands in one, of any length, is not kept."""
     is_named = """starts_with(item."constraint"::VARCHAR, '"')"""
     is_short_name = f"""strlen(item."constraint"->>'$') <= {MOST_NAME_BYTES}"""
@@ -159,7 +150,7 @@ def _violations(field: str) -> Rule:
     good = f"list_filter({{parts}}, lambda item: {is_named} AND {is_graded} AND {is_short_name})"
     is_good = f"starts_with({{token}}, '[') AND len({good}) = len({{parts}})"
     return Rule(
-        field=field,
+        field=field.name,
         value=f"CASE WHEN {is_good} THEN to_json({{parts}}) END",
         expects="a list of {constraint of at most 1 KiB, severity low, medium or high}, 1 MiB in all",
         bounds=f"{{value}} IS NOT NULL AND strlen({{value}}::VARCHAR) <= {MOST_LIST_BYTES}",
@@ -167,14 +158,14 @@ def _violations(field: str) -> Rule:
     )
 
 
-def _signals(field: str) -> Rule:
+def _signals(field: LogField) -> Rule:
     """The four signals as a struct, null where one is absent."""
     values = ", ".join(f"{signal} := TRY_CAST({{parts}}.{signal}::VARCHAR AS DOUBLE)" for signal in SIGNALS)
     are_good = " AND ".join(
         f"coalesce({{value}}.{signal} BETWEEN 0 AND 1, {{parts}}.{signal} IS NULL)" for signal in SIGNALS
     )
     return Rule(
-        field=field,
+        field=field.name,
         value=f"CASE WHEN {{token}} IS NULL OR starts_with({{token}}, '{{{{') THEN struct_pack({values}) END",
         expects="an object of signals from 0 to 1",
         bounds=f"{{value}} IS NOT NULL AND {are_good}",
@@ -182,33 +173,25 @@ def _signals(field: str) -> Rule:
     )
 
 
+_RULES: dict[type[LogField], Callable[[Any], Rule]] = {
+    log_fields.Name: _name,
+    log_fields.ShortText: _short,
+    log_fields.FreeText: _text,
+    log_fields.Choice: _choice,
+    log_fields.Number: _number,
+    log_fields.Count: _count,
+    log_fields.Flag: _flag,
+    log_fields.Time: _time,
+    log_fields.Names: _names,
+    log_fields.Violations: _violations,
+    log_fields.Signals: _signals,
+}
+
+
 def rule_of(field: LogField) -> Rule:
     """The rule for a declared field, which has its name.
 
     Raises:
-        TypeError: nothing is known of this kind of field.
+        KeyError: there is no rule for this kind of field; add one to `_RULES`.
     """
-    match field:
-        case Name():
-            return _name(field.name)
-        case ShortText():
-            return _short(field.name)
-        case FreeText():
-            return _text(field.name)
-        case Choice():
-            return _choice(field.name, *field.words)
-        case Number():
-            return _number(field.name, field.most)
-        case Count():
-            return _count(field.name)
-        case Flag():
-            return _flag(field.name)
-        case Time():
-            return _time(field.name)
-        case Names():
-            return _names(field.name)
-        case Violations():
-            return _violations(field.name)
-        case Signals():
-            return _signals(field.name)
-    raise TypeError(f"no rule for {field}")
+    return _RULES[type(field)](field)

@@ -18,22 +18,17 @@ class LineType:
 
     Args:
         event_time: value that decides the hour.
-        required: values that must be there.
-        optional: values that may be there.
+        values: all values that this type knows, required ones first; a line's other fields are ignored.
+        required: those that must be there.
         columns: the value of each column of its table that holds one.
         condition: (SQL condition with `{value}` for a value, the reason when it does not hold) or None.
     """
 
     event_time: str
+    values: Sequence[str]
     required: Sequence[str]
-    optional: Sequence[str]
     columns: dict[str, str]
     condition: tuple[str, str] | None
-
-    @property
-    def values(self) -> list[str]:
-        """All values that this type knows; a line's other fields are ignored."""
-        return [*self.required, *self.optional]
 
 
 RULES: dict[str, Rule] = {}
@@ -51,8 +46,8 @@ def _line_type(record: RecordType) -> LineType:
     columns = record.columns
     return LineType(
         event_time=_value(record, columns[record.time]),
+        values=[_value(record, field) for field in record.fields],
         required=[_value(record, field) for field in record.fields if field.is_required],
-        optional=[_value(record, field) for field in record.fields if not field.is_required],
         columns={column: _value(record, field) for column, field in columns.items()},
         condition=_condition(record),
     )
@@ -78,6 +73,6 @@ RECORD_TYPES = {name: _line_type(record) for name, record in LINE_TYPES.items()}
 FIELDS = tuple(dict.fromkeys(["type", *(rule.field for rule in RULES.values())]))
 OBJECTS = {rule.field: rule.names for rule in RULES.values() if rule.names}
 TIMES = tuple(dict.fromkeys([*(kind.event_time for kind in RECORD_TYPES.values()), *_values_of(Time)]))
-"""The values that are times, those that decide an hour first."""
+"""Values that are times; those that decide the hour come first."""
 FREE_TEXTS = tuple(dict.fromkeys(_values_of(FreeText)))
 """The values that agents say at any length; of them the beginning is kept, with the length behind."""

@@ -32,7 +32,7 @@ from health_assets.logs.redacting import redacted_lines, redacted_spans
 from health_assets.logs.stores import is_trusted
 from health_assets.logs.tally import COUNTED_COLUMNS, Content, Tally
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
-from health_assets.schema.log_fields import SIGNALS
+from health_assets.schema.records import SIGNAL_COLUMNS
 from health_assets.scoring.target_columns import resolve_sla
 
 ROWS_PER_BATCH = 100_000
@@ -275,7 +275,8 @@ def _columns_made(targets: Targets, believed: Sequence[int]) -> dict[str, str]:
     states_kind = f"judged_by IN ({kinds})"
     reported_judge = f"CASE WHEN {states_kind} THEN judged_by END"
     signals = {
-        f"signal_{name}": f"CASE record_type WHEN 'signals' THEN {name} ELSE signals.{name} END" for name in SIGNALS
+        column: f"CASE record_type WHEN 'signals' THEN {name} ELSE signals.{name} END"
+        for column, name in SIGNAL_COLUMNS.items()
     }
     return {
         "agent_id": mapped("agent_id", targets.names),

@@ -19,8 +19,8 @@ from health_assets.quality.expectations import (
     one_of,
     unique,
 )
-from health_assets.schema.log_fields import SIGNALS, Choice, Count, Number
-from health_assets.schema.records import RECORDS, TABLE_OF_RECORD, RecordType, RejectedRecord
+from health_assets.schema.log_fields import Choice, Count, Number
+from health_assets.schema.records import RECORDS, SIGNAL_COLUMNS, TABLE_OF_RECORD, RecordType, RejectedRecord
 
 OF_EVERY_RECORD_TABLE = (
     *OF_EVERY_TABLE,
@@ -131,7 +131,7 @@ BESIDES: Mapping[str, Sequence[Check]] = {
             name="executions_end_after_they_start",
             expectations=[*at_least("ended_at", "started_at"), *between(0, None, "runtime_s")],
         ),
-        Check(name="signals_are_between_0_and_1", expectations=between(0, 1, *(f"signal_{name}" for name in SIGNALS))),
+        Check(name="signals_are_between_0_and_1", expectations=between(0, 1, *SIGNAL_COLUMNS)),
         Check(
             name="no_failure_is_replaced",
             expectations=between(None, 0, "replaced_failures"),

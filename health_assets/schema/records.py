@@ -371,7 +371,7 @@ class RecordType:
 
     @property
     def fields(self) -> list[LogField]:
-        """The fields of its lines, those that must be there first."""
+        """The fields of its lines, required ones first."""
         named = [own.of_column(name) for name, own in self.besides.items()]
         return sorted([*self.columns.values(), *named], key=lambda own: not own.is_required)
 
@@ -407,6 +407,9 @@ RECORDS = (
 
 `span` and `rejected` have no lines of the log format: spans come from traces, and rejected is what cannot be used.
 """
+
+SIGNAL_COLUMNS = {f"signal_{name}": name for name in SIGNALS}
+"""By column of `executions` and `signals`, the signal that it holds."""
 
 LINE_TYPES = {record.name: record for record in RECORDS if record.columns}
 """The record types of the log format, by name."""

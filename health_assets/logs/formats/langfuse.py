@@ -24,8 +24,8 @@ from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.langfuse_traces import Runs, executions_of_trace, lines_of_observation, lines_of_trace
 from health_assets.logs.formats.lines import objects
 from health_assets.logs.json_values import as_list, as_name, as_object
+from health_assets.schema.log_fields import SIGNALS
 
-SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 DOWNLOAD_FIELDS = {"trace", "observations", "scores"}
 """Members of a download of the web page: newer servers write no trace, older ones no scores of their own."""
 LISTS = ("data", "traces")

@@ -8,8 +8,9 @@ import ibis
 from ibis import ir
 
 from health_assets.core.settings import Settings
+from health_assets.schema.records import SIGNAL_COLUMNS
 
-SIGNALS = ("signal_confidence", "signal_loop_detection", "signal_tool_correctness", "signal_coherence")
+SIGNALS = tuple(SIGNAL_COLUMNS)
 RISKS = ("confidence_risk", "loop_risk", "tool_risk", "coherence_risk")
 TRILLION = 1e12
 
