@@ -100,7 +100,7 @@ def make_executions(connection: duckdb.DuckDBPyConnection, traces: int, sessions
         f"ELSE 0.8 + (dice >> {8 * place + 4}) % 200 / 1e3 END AS {name}"
         for place, name in enumerate(columns_of("signals")[-4:])
     )
-    for table in ("executions", "signals", "trace_risks"):
+    for table in ("executions", "signals", "computed_signals", "trace_risks"):
         connection.execute(create_statement(table).replace(" NOT NULL", ""))  # of their rows a part is enough
     connection.execute(
         f"""
@@ -117,11 +117,11 @@ def make_executions(connection: duckdb.DuckDBPyConnection, traces: int, sessions
 def product(session: Session) -> Callable[[], list[dict[str, Any]]]:
     """Work that gives the rows of `session_scores` by the expressions of both assets, without a table between them."""
     hours, settings = HourRange.of(HEADLINE_HOUR), Settings()
-    executions, signals = session.table("executions"), session.table("signals")
-    risks = trace_risks(executions, signals, hours, settings)
+    executions, signals, computed = (session.table(name) for name in ("executions", "signals", "computed_signals"))
+    risks = trace_risks(executions, signals, computed, hours, settings)
 
     def work() -> Any:
-        return session.arrow(session_scores(risks, executions, signals, hours, settings))
+        return session.arrow(session_scores(risks, executions, signals, computed, hours, settings))
 
     return work
 

@@ -11,7 +11,7 @@ from dagster._core.definitions.definitions_load_context import DefinitionsLoadCo
 from hypothesis import HealthCheck, settings
 
 from health_assets_tests.support.dagster_world import batching_instance
-from health_assets_tests.support.projects import Project, lasting_folder
+from health_assets_tests.support.projects import SALT, Project, lasting_folder
 
 # The same examples in every run, so that a failure is never a surprise of the day. HYPOTHESIS_PROFILE=nightly looks further
 # (`support.examples`), and HYPOTHESIS_PROFILE=explore as far with other examples each time.
@@ -59,6 +59,7 @@ def _no_settings_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith(("HEALTH_", "DAGSTER_")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("HEALTH_DIGEST_SALT", SALT)  # warehouses are compared with each other
 
 
 @pytest.fixture(autouse=True)

@@ -177,6 +177,12 @@ class Settings(BaseSettings):
         description="A run that gave no sign of life for so long has lost the [write lock](write-lock.md).",
     )
     lease_timeout_s: float = Field(3600.0, gt=0, description="How long a run waits for the write lock.")
+    digest_salt: SecretStr | None = Field(
+        None,
+        description="Salt of the digests of [contents](session-scores.md#computed-signals) such as tools' arguments; "
+        "by default random for each warehouse. Set it before the first load, for digests that are comparable between "
+        "warehouses.",
+    )
     memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
     clock_skew_s: float = Field(
         300.0,

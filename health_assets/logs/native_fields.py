@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from health_assets.core.text_limits import MOST_NAME_BYTES
+from health_assets.logs.digests import digest
 from health_assets.logs.limits import MOST_LIST_BYTES, NAME, NAME_OR_NOTHING, is_name, is_short
 from health_assets.schema import log_fields
-from health_assets.schema.log_fields import SIGNALS, Choice, LogField, Number
+from health_assets.schema.log_fields import SIGNALS, Choice, Content, LogField, Number
 
 FIRST_TIME, LAST_TIME = "TIMESTAMPTZ '2000-01-01 00:00:00+00'", "TIMESTAMPTZ '2100-01-01 00:00:00+00'"
 LEAST_EPOCH_MILLISECONDS = 1e11  # as seconds that would be the year 5138
@@ -173,6 +174,14 @@ def _signals(field: LogField) -> Rule:
     )
 
 
+def _content(field: Content) -> Rule:
+    """Whatever is there is good; the digest alone is kept, and is null where nobody asks for rows."""
+    value = digest("$token", masks_ids=field.masks_ids)
+    for brace in "{}":  # of the patterns, for str.format
+        value = value.replace(brace, 2 * brace)
+    return Rule(field=field.name, value=value.replace("$token", "{token}"), expects="any value", bounds="true")
+
+
 _RULES: dict[type[LogField], Callable[[Any], Rule]] = {
     log_fields.Name: _name,
     log_fields.ShortText: _short,
@@ -185,6 +194,7 @@ _RULES: dict[type[LogField], Callable[[Any], Rule]] = {
     log_fields.Names: _names,
     log_fields.Violations: _violations,
     log_fields.Signals: _signals,
+    log_fields.Content: _content,
 }
 
 

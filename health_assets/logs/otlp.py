@@ -14,10 +14,13 @@ from health_assets.logs.conventions import (
     IN_CACHE_ATTRIBUTES,
     agent_id,
     attribute_values,
+    input_text,
     is_of_claude_code,
     model,
+    output_text,
     response_model,
 )
+from health_assets.logs.digests import digest
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
@@ -209,19 +212,23 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             {input_tokens()} AS input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens,
             CASE WHEN TRY_CAST(cost_usd AS DOUBLE) >= 0 AND isfinite(TRY_CAST(cost_usd AS DOUBLE))
                 THEN TRY_CAST(cost_usd AS DOUBLE) END AS cost_usd,
+            {input_text()} AS input_text, {output_text()} AS output_text,
             CASE WHEN is_open THEN '{OPEN}' ELSE nullif(concat_ws('; ',
                 overruled, CASE WHEN is_control_flow THEN '{CONTROL_FLOW_TOLD}' END, token_remark), '') END AS remark
         FROM results
     ), bounded AS (
-        SELECT *, coalesce(first_reason, {_reason_of_names()} || ', in span ' || position) AS valid_reason FROM shaped
+        SELECT *, {digest("input_text", masks_ids=False)} AS input_digest,
+            {digest("output_text", masks_ids=True)} AS output_digest,
+            coalesce(first_reason, {_reason_of_names()} || ', in span ' || position) AS valid_reason
+        FROM shaped
     ), timed AS (
         SELECT * EXCLUDE (valid_reason), valid_reason IS NULL AND ended_at > {limits.until_sql} AS is_early,
             CASE WHEN is_early THEN {_FUTURE} ELSE valid_reason END AS reason
         FROM bounded
     )
-    SELECT file_id, line_number, position, {_COLUMNS}, reason,
+    SELECT file_id, line_number, position, {_COLUMNS}, input_digest, output_digest, reason,
         CASE WHEN reason IS NULL THEN 'span' ELSE 'rejected' END AS record_type,
-        CASE WHEN reason IS NULL THEN hash(line_number, position, {_COLUMNS})
+        CASE WHEN reason IS NULL THEN hash(line_number, position, {_COLUMNS}, input_text, output_text)
             ELSE hash(line_number, position, reason, line, to_json(span)::VARCHAR) END AS fingerprint,
         CASE WHEN {_OWN_TIME} BETWEEN {_FIRST_TIME} AND {limits.until_sql}
             THEN make_timestamptz(epoch_us({_OWN_TIME}) // 3_600_000_000 * 3_600_000_000) END AS hour,

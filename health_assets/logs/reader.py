@@ -21,6 +21,7 @@ from health_assets.core.private_files import private_files
 from health_assets.core.targets import Targets
 from health_assets.core.temporary import temporary_folder
 from health_assets.logs.append_proof import Beginning
+from health_assets.logs.digests import SALT
 from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import parsed_lines
@@ -56,6 +57,7 @@ class Reading:
         notes: is filled as lines are read.
         beginnings: by name of a file that only grew, what is not read of it again.
         is_apart: as of `reading`.
+        salt: likewise.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Reading:
         beginnings: Mapping[str, Beginning],
         *,
         is_apart: bool,
+        salt: str,
     ) -> None:
         self._files = files
         self._connection = connection
@@ -76,6 +79,7 @@ class Reading:
         self._notes = notes
         self._beginnings = beginnings
         self._is_apart = is_apart
+        self._salt = salt
 
     def tally(self) -> Tally:
         """A tally of the rows of these files."""
@@ -135,7 +139,7 @@ class Reading:
         if lines is None:
             yield None
             return
-        with in_process(is_apart=self._is_apart) as connection:
+        with in_process(is_apart=self._is_apart, salt=self._salt) as connection:
             connection.register("lines", lines)
             yield connection
 
@@ -171,6 +175,7 @@ def reading(
     beginnings: Mapping[str, Beginning] = {},
     *,
     is_apart: bool = False,
+    salt: str = "",
 ) -> Iterator[Reading]:
     """Read the lines of these files, once.
 
@@ -181,9 +186,10 @@ def reading(
         limits: what is taken of them; by default the limits of now.
         beginnings: by name of a file that only grew, what is not read of it again.
         is_apart: whether others read beside it on this machine, as of `in_process`.
+        salt: salt of the digests of contents, which are null without one.
     """
     limits, notes = limits or current_limits(), {} if notes is None else notes
-    with private_files(), temporary_folder() as folder, in_process(is_apart=is_apart) as connection:
+    with private_files(), temporary_folder() as folder, in_process(is_apart=is_apart, salt=salt) as connection:
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(folder / "otlp")
@@ -194,7 +200,7 @@ def reading(
         lines = otlp.others(_noted(batches, told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
         try:
-            yield Reading(files, connection, otlp, limits, notes, beginnings, is_apart=is_apart)
+            yield Reading(files, connection, otlp, limits, notes, beginnings, is_apart=is_apart, salt=salt)
         except Exception:
             if told:  # a file could not be read: what DuckDB makes of that is no sentence
                 raise told[0] from None
@@ -211,11 +217,12 @@ def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> 
 
 
 @contextmanager
-def in_process(*, is_apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+def in_process(*, is_apart: bool = False, salt: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB without a file, which parses and computes whatever the warehouse is.
 
     Args:
         is_apart: whether others work beside it on this machine, so that it gets one core and `MEMORY_APART`.
+        salt: salt of the digests of contents, which are null without one.
     """
     with temporary_folder() as folder:
         config: dict[str, str | bool | int | float | list[str]] = {
@@ -225,6 +232,8 @@ def in_process(*, is_apart: bool = False) -> Iterator[duckdb.DuckDBPyConnection]
         }
         with duckdb.connect(config=config) as connection:
             connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+            if salt:
+                connection.execute(f"SET VARIABLE {SALT} = ?", [salt])
             if is_apart:
                 connection.execute(f"SET threads = 1; SET memory_limit = '{MEMORY_APART}'")
             yield connection

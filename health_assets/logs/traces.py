@@ -29,6 +29,9 @@ UNKNOWN_TOOL = "unknown"
 NOT_FROM_SPANS = ("sla_breached",)
 """Columns that follow from targets."""
 
+_ONCE = (*AMOUNTS, "input_digest", "output_digest")
+"""What an outer span tells for all inner ones together."""
+
 DIGEST_PARTS = ("digest_high", "digest_low")
 """A row's digest in two numbers of 32 bits, whose sums no engine's whole numbers are too small for."""
 
@@ -123,7 +126,8 @@ def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is
 
     Libraries wrap one another, so the innermost span is the call; one that an agent, a tool or a model on the way makes
     is a call of its own. What only an outer span tells is not lost: a call without a model has that of the nearest span
-    around it. An error that no inner span has, and amounts that none states, are those of the last inner one.
+    around it. An error that no inner span has, and amounts and contents that none states, are those of the last inner
+    one.
 
     Args:
         connection: the database.
@@ -132,7 +136,7 @@ def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is
         is_same: SQL condition on `inner_span` and `outer_span`, the one right above it, for them to be the same call.
     """
     amounts = ", ".join(
-        f"CASE WHEN count(inner_span.{name}) OVER siblings = 0 THEN outer_span.{name} END AS {name}" for name in AMOUNTS
+        f"CASE WHEN count(inner_span.{name}) OVER siblings = 0 THEN outer_span.{name} END AS {name}" for name in _ONCE
     )
     connection.execute(f"""
     CREATE OR REPLACE TEMP TABLE held AS
@@ -148,7 +152,7 @@ def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is
     WHERE inner_span.kind = '{kind}' AND outer_span.kind = '{kind}' AND {is_same}
     WINDOW siblings AS (PARTITION BY outer_span.id)
     """)
-    passed_on = (*AMOUNTS, "failure")
+    passed_on = (*_ONCE, "failure")
     connection.execute(f"UPDATE held SET {', '.join(f'{name} = NULL' for name in passed_on)} WHERE NOT is_last")
     inherited = ", ".join(
         f"coalesce(span.{name}, CASE WHEN span.is_last THEN next.{name} END) AS {name}" for name in passed_on
@@ -161,7 +165,8 @@ def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is
             span.is_last AND coalesce(next.is_last, true) AS is_last
         FROM held AS span LEFT JOIN held AS next ON next.id = span.reached
         """)
-    own = ", ".join(f"coalesce(nodes.{name}, held.{name}) AS {name}" for name in ("model", "response_model", *AMOUNTS))
+    told = ("model", "response_model", *_ONCE)
+    own = ", ".join(f"coalesce(nodes.{name}, held.{name}) AS {name}" for name in told)
     connection.execute(f"""
     CREATE TEMP TABLE {table} AS
     SELECT nodes.* REPLACE (
@@ -239,13 +244,14 @@ span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span
 
 _MODEL_CALLS = f"""
 SELECT {_OF_A_CALL}, coalesce(span.model, '{UNKNOWN_MODEL}') AS model, span.response_model,
-    span.input_tokens, span.output_tokens, span.cost_usd
+    span.input_tokens, span.output_tokens, span.cost_usd, span.output_digest
 FROM calls AS span LEFT JOIN nodes AS caller ON caller.id = span.execution
 WHERE {_IS_ASKED}
 """
 
 _TOOL_CALLS = f"""
-SELECT {_OF_A_CALL}, {_tool("span")} AS tool
+SELECT {_OF_A_CALL}, {_tool("span")} AS tool, span.input_digest AS arguments_digest,
+    span.output_digest AS result_digest
 FROM tools AS span LEFT JOIN nodes AS caller ON caller.id = span.execution
 WHERE {_IS_ASKED}
 """

@@ -70,6 +70,7 @@ class ReadTask:
         trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: what is taken of the files.
         appended: those of which only what is new is read.
+        salt: salt of the digests of contents.
         is_apart: whether it is one of several, each for a core of its own on any machine.
     """
 
@@ -79,6 +80,7 @@ class ReadTask:
     trusted_judgements: Trust
     limits: Limits
     appended: Appended
+    salt: str
     is_apart: bool = False
 
     def dealt_out(self) -> Iterator["ReadTask"]:
@@ -133,7 +135,9 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
     identities: Identities = {}
     with (
         temporary_folder() as folder,
-        reading(files, notes, identities, own.limits, own.appended.beginnings, is_apart=own.is_apart) as parser,
+        reading(
+            files, notes, identities, own.limits, own.appended.beginnings, is_apart=own.is_apart, salt=own.salt
+        ) as parser,
     ):
         stream = parser.records(own.targets, own.trusted_judgements)
         most_rejected = own.limits.rejected_lines

@@ -62,6 +62,7 @@ def ingest(
     run: RunFingerprint | None = None,
     horizon: datetime | None = None,
     read_anew: bool = False,
+    salt: str = "",
 ) -> IngestReport:
     """Load the files that are new or changed, and bring `hours` and their look-back up to date.
 
@@ -85,6 +86,7 @@ def ingest(
         run: fingerprint of the run, noted of the hours asked for where the targets of now apply to all of them.
         horizon: records before it are counted and not loaded, unless their hours are asked for.
         read_anew: whether every file is compared with what was read of it, whatever its size and times say.
+        salt: salt of the digests of contents; by default the warehouse's own.
 
     Raises:
         HealthAssetsError: a file is gone or cannot be read although an hour that retention dropped needs it to come
@@ -98,7 +100,8 @@ def ingest(
     matched, report.told = _settled(session, files, unreadable, trusted_judgements, limits, read_anew=read_anew)
     present = names_of(matched.files) | Ledger(session).emptied()
     scope = IngestScope(session, span, present, lookback_hours, reach_hours, horizon)
-    loading = Loading(session, matched, scope, targets, unreadable, trusted_judgements, limits)
+    salt = salt or Ledger(session).salt()
+    loading = Loading(session, matched, scope, targets, unreadable, trusted_judgements, limits, salt)
     Ledger(session).write_unreadable(unreadable)
 
     due = loading.compare_with_ledger()

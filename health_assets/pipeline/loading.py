@@ -56,6 +56,7 @@ class Loading:
         unreadable: files and folders that cannot be read, with the reason.
         trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: limits on what is taken of the files.
+        salt: salt of the digests of contents.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Loading:
         unreadable: Mapping[str, str],
         trusted_judgements: Trust,
         limits: Limits,
+        salt: str,
     ) -> None:
         self._session = session
         self._matched = matched
@@ -75,6 +77,7 @@ class Loading:
         self._unreadable = unreadable
         self._trusted_judgements = trusted_judgements
         self._limits = limits
+        self._salt = salt
         self._future: dict[str, datetime] = {}
         """By file that was read, the earliest of its events that are in the future."""
         self._ledger = Ledger(session)
@@ -250,6 +253,7 @@ class Loading:
             trusted_judgements=self._trusted_judgements,
             limits=self._limits,
             appended=appended,
+            salt=self._salt,
         )
         passes = [*whole.dealt_out()] if self._session.spreads else [whole]
         accounts = self._session.insert_from_each(passes, read_files, ReadResult)

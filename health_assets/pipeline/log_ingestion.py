@@ -74,7 +74,7 @@ def ingest_logs(
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=with_new_targets,
                     unreadable=unreadable, trusted_judgements=settings.trust, limits=pipeline.limits,
                     run=RunFingerprint.of(settings, targets, hours) if hours else None,
-                    horizon=pipeline.horizon, read_anew=read_anew,
+                    horizon=pipeline.horizon, read_anew=read_anew, salt=pipeline.salt,
                 )  # fmt: skip
                 return then(session, report, {**odd, **report.told})
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed

@@ -70,6 +70,11 @@ class Pipeline:
         return Limits.of(self.settings, self.clock())
 
     @property
+    def salt(self) -> str:
+        """The salt of digests of contents that the settings name; empty where the warehouse has its own."""
+        return self.settings.digest_salt.get_secret_value() if self.settings.digest_salt else ""
+
+    @property
     def horizon(self) -> datetime | None:
         """Logs of hours before it are not loaded, since retention would drop them; None where everything is kept."""
         return self.settings.horizon(self.clock())

@@ -51,6 +51,14 @@ class RawRoot(SQLModel, table=True):
     root: str = text("Folder of the raw logs.", key=True)
 
 
+class DigestSalt(SQLModel, table=True):
+    """The salt of this warehouse's digests of arguments, results and answers: one row, random."""
+
+    __tablename__ = "digest_salt"
+
+    salt: str = text("32 hexadecimal digits.", key=True)
+
+
 class PartitionState(Hourly, table=True):
     """Hours of assets that have been materialized; an hour without rows is told from one never computed."""
 
@@ -89,4 +97,4 @@ class WarehouseVersion(SQLModel, table=True):
     version: int = count("Version of the tables.", key=True)
 
 
-TABLES = (RawFile, RawFileNote, RawRoot, PartitionState, WarehouseVersion)
+TABLES = (RawFile, RawFileNote, RawRoot, DigestSalt, PartitionState, WarehouseVersion)

@@ -56,6 +56,18 @@ class FreeText(LogField):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Content(LogField):
+    """Any JSON value, of which only a salted digest is kept.
+
+    Args:
+        masks_ids: whether ids of calls and times in it make no difference.
+    """
+
+    masks_ids: bool = True
+    sample: Any = field(default_factory=lambda: {"query": "invoice 12"})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Choice(LogField):
     """One of a few words.
 

@@ -17,6 +17,7 @@ from health_assets.schema.columns import LINE, FromLine, Hourly, at, count, flag
 from health_assets.schema.log_fields import (
     SIGNALS,
     Choice,
+    Content,
     Count,
     Flag,
     FreeText,
@@ -184,6 +185,10 @@ class ModelCallColumns(FromLine):
     output_tokens: int | None = count("Tokens that came out of it.", line=Count(sample=80))
     cost_usd: float | None = number("Cost in US dollars.", line=Number(sample=0.002))
     error: str | None = text("Error as the log states it.", line=FreeText())
+    output_digest: str | None = text(
+        "Digest of what the model answered, to tell repeated answers; null where the log does not tell.",
+        line=Content(name="output", sample="It is sunny."),
+    )
     span_id: str | None = text("Chat span that the row was made from; null where the line itself is a model call.")
 
 
@@ -211,6 +216,13 @@ class ToolCallColumns(FromLine):
     execution_id: str | None = text("Execution during which it called.", line=Name(sample="e-1"))
     latency_ms: float | None = number("Latency in milliseconds.", line=Number(sample=812))
     error: str | None = text("Error as the log states it.", line=FreeText())
+    arguments_digest: str | None = text(
+        "Digest of the arguments, to tell repeated calls; null where the log does not tell.",
+        line=Content(name="arguments", masks_ids=False),
+    )
+    result_digest: str | None = text(
+        "Digest of the result, likewise.", line=Content(name="result", sample="3 invoices found")
+    )
     span_id: str | None = text("Tool span that the row was made from; null where the line itself is a tool call.")
 
 
@@ -317,6 +329,10 @@ class Span(FromLine, table=True):
     cache_read_tokens: int | None = count("Input tokens that came from the provider's cache.")
     cache_creation_tokens: int | None = count("Input tokens that were written to the provider's cache.")
     cost_usd: float | None = number("Cost in US dollars, as the span states it.")
+    input_digest: str | None = text("Digest of a tool's arguments; null where the span does not tell.")
+    output_digest: str | None = text(
+        "Digest of a tool's result or a model's answer; null where the span does not tell."
+    )
     remark: str | None = text("What of its attributes does not agree, and how it was taken; null where all do.")
 
 

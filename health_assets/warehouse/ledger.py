@@ -9,6 +9,7 @@ What belongs here: keeping the account of slices in `raw_logs`, of files in `raw
 records.
 """
 
+import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -179,6 +180,15 @@ class Ledger:
 
     def _roots(self) -> list[str]:
         return [name for (name,) in self._session.query("SELECT root FROM raw_roots")]
+
+    def salt(self) -> str:
+        """The salt of this warehouse's digests of contents, made where there is none."""
+        found = self._session.query("SELECT salt FROM digest_salt")
+        if not found:
+            found = [(secrets.token_hex(16),)]
+            self._session.query("INSERT INTO digest_salt VALUES (?)", [*found[0]])
+        [(salt,)] = found
+        return salt
 
     def forget(self, files: Sequence[RawFile]) -> None:
         """Drop what the ledger says of these files."""

@@ -1,6 +1,7 @@
 """`python -m health_assets_tests.equality`: compare the tables of the corpus with their digests."""
 
 import argparse
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from health_assets_tests.equality.corpus import cases
 from health_assets_tests.equality.digests import differences, digests_of, expected_digests, update
 from health_assets_tests.equality.histories import HISTORIES, build_project
+from health_assets_tests.support.projects import SALT
 
 
 def main() -> int:
@@ -22,6 +24,7 @@ def main() -> int:
     selected = [case for case in cases() if not chosen.names or any(name in case.name for name in chosen.names)]
     if not selected:
         parser.error(f"no case is called {' or '.join(chosen.names)}")
+    os.environ["HEALTH_DIGEST_SALT"] = SALT
     is_same = True
     for case in selected:
         if not case.is_there or (case.later_targets is not None and chosen.history != "clean"):

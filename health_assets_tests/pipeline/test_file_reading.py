@@ -50,6 +50,7 @@ def of_all(files: list[RawFile]) -> ReadTask:
         trusted_judgements=Trust(["*"]),
         limits=current_limits(),
         appended=NOTHING,
+        salt="pepper",
     )
 
 

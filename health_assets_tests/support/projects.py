@@ -77,6 +77,9 @@ ONE_SYSTEM_BY_DAY = [
 SURVEY_TABLES = ("agent_probes", "survey_summary")
 """Tables of what was observed."""
 
+SALT = "pepper"
+"""Salt of the digests of contents, the same for all warehouses of the tests, since these are compared."""
+
 Row = dict[str, Any]
 
 
@@ -220,8 +223,9 @@ class Project:
             targets = load_targets(self.settings.targets)
             limits = limits or self.pipeline.limits
             return ingest(
-                session, files, hours, targets, self.lookback_hours, limits=limits, horizon=horizon, read_anew=read_anew
-            )
+                session, files, hours, targets, self.lookback_hours,
+                limits=limits, horizon=horizon, read_anew=read_anew, salt=self.pipeline.salt,
+            )  # fmt: skip
 
     def _begin_with_empty_tables(self) -> None:
         """Copy a warehouse without rows where there is none: declaring its columns takes a third of loading a line."""

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from health_assets_tests.support.reference import ONE_HOUR, SIGNALS, Record
+from health_assets_tests.support.reference_computed_signals import signals_of
 
 DEFAULTS: dict[str, Any] = {
     "lookback_hours": 168,
@@ -48,15 +49,20 @@ def traces_at(records: list[Record], hour: datetime, lookback_hours: int) -> lis
         agents |= {record["agent_id"] for record in about if record.get("agent_id") is not None}
         for agent_id in agents or {None}:
             own = [record for record in about if record.get("agent_id") in (None, agent_id)]
-            traces.append(_trace(trace_id, own))
+            traces.append(_trace(trace_id, own, records, lookback_hours))
     return traces
 
 
-def _trace(trace_id: str, about: list[Record]) -> Record:
+def _trace(trace_id: str, about: list[Record], records: list[Record], lookback_hours: int) -> Record:
     about = sorted(about, key=lambda record: (record["_at"], record["_source_file"], record["_line_number"]))
     executions = [record for record in about if record["type"] == "execution"]
     given = [record for record in about if record["type"] == "signals"]
-    traced = [record for record in executions if record.get("session_id") is not None or _own_signals(record)]
+    computed = {id(record): _computed(record, records, lookback_hours) for record in executions}
+    traced = [
+        record
+        for record in executions
+        if record.get("session_id") is not None or _own_signals(record) or computed[id(record)]
+    ]
     execution = (traced or executions or [None])[-1]  # of executions with the same id, the latest that says anything
     statements = [record for record in about if record["type"] == "signals" or record is execution]
     trace: Record = {"trace_id": trace_id, "hours": {record["_hour"] for record in statements}}
@@ -73,7 +79,16 @@ def _trace(trace_id: str, about: list[Record]) -> Record:
         for name in SIGNALS:
             if said.get(name) is not None:
                 trace["signals"][name] = said[name]
+    own = {} if execution is None else computed[id(execution)]
+    trace["source"] = "stated" if trace["signals"] else "computed" if own else None
+    trace["signals"] = trace["signals"] or own
     return trace
+
+
+def _computed(execution: Record, records: list[Record], lookback_hours: int) -> dict[str, float]:
+    found = signals_of(execution, records, lookback_hours) or {}
+    signals = {name.removeprefix("signal_"): value for name, value in found.items() if name.startswith("signal_")}
+    return {name: value for name, value in signals.items() if value is not None}
 
 
 def _own_signals(execution: Record) -> dict[str, float]:
@@ -103,7 +118,7 @@ def trace_risks(records: list[Record], hours: list[datetime], settings: dict[str
             if hour in trace["hours"] and (trace["session_id"] is not None or trace["signals"]):
                 names = ("trace_id", "session_id", "agent_id", "traced_at", "oldest_event_at")
                 row = {"hour": hour, **{name: trace[name] for name in names}}
-                rows.append(row | risks(trace["signals"], settings))
+                rows.append(row | {"signal_source": trace["source"]} | risks(trace["signals"], settings))
     return rows
 
 
@@ -123,7 +138,9 @@ def session_scores(records: list[Record], hours: list[datetime], settings: dict[
 
 def score(traces: list[Record], settings: dict[str, Any]) -> Record:
     """Source 5: both metrics of one session."""
-    weighed = [(trace, risks(trace["signals"], settings)) for trace in traces]
+    sources = {trace["source"] for trace in traces}
+    source = next((own for own in ("stated", "computed") if own in sources), None)
+    weighed = [(trace, risks(trace["signals"] if trace["source"] == source else {}, settings)) for trace in traces]
     steps = sorted((row["step_risk"] for _, row in weighed if row["step_risk"] is not None), reverse=True)
     uncertainties = [row["weighted_uncertainty"] for _, row in weighed if row["weighted_uncertainty"] is not None]
     named = [trace for trace in traces if trace["agent_id"] is not None]
@@ -134,6 +151,7 @@ def score(traces: list[Record], settings: dict[str, Any]) -> Record:
         "agent_id": latest["agent_id"],
         "total_traces": len(traces),
         "traces_evaluated": len(steps),
+        "signal_source": source,
         "agent_reliability": 1.0,
         "raw_risk": None,
         "mean_top_k_risk": None,

@@ -25,10 +25,11 @@ from health_assets_tests.support import reference, reference_session_scores
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import Project, Row, assert_same_tables, hours_from
+from health_assets_tests.support.reference_computed_signals import signals_of
 from health_assets_tests.support.reference_session_scores import DEFAULTS
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
-STEPS = ["ingest", "trace_risks", "session_scores"]
+STEPS = ["ingest", "computed_signals", "trace_risks", "session_scores"]
 TABLES = ["trace_risks", "session_scores"]
 SIGNALS = reference.SIGNALS
 
@@ -55,6 +56,7 @@ def sessions_of(
             row = dict.fromkeys(names) | {
                 "hour": START, "trace_id": f"{session_id} {place:04}", "session_id": session_id, "agent_id": agent_id,
                 "traced_at": START, "oldest_event_at": START, "is_flagged": False, "formula_version": "",
+                "signal_source": "stated" if any(value is not None for value in given_signals.values()) else None,
             }  # fmt: skip
             for name, risk in reference_session_scores.RISK_OF.items():
                 value = given_signals.get(name)
@@ -63,8 +65,9 @@ def sessions_of(
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         session = DuckDBSession(connection)
-        tables = [session.table(name) for name in ("trace_risks", "executions", "signals")]
-        for table in ("trace_risks", "executions", "signals"):
+        names_of_tables = ("trace_risks", "executions", "signals", "computed_signals")
+        tables = [session.table(name) for name in names_of_tables]
+        for table in names_of_tables:
             connection.execute(create_statement(table).replace(" NOT NULL", ""))  # of their rows a part is enough
         session.insert_arrow("trace_risks", pa.Table.from_pylist(rows))
         found = session.arrow(session_scores(*tables, HourRange.of(START), Settings(**changed))).to_pylist()
@@ -298,11 +301,34 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
         if random.random() < 0.6:
             record = execution(f"e{random.randrange(40)}", random.choice("ab"), at)
             fields = {"session_id": f"s{random.randrange(6)}", "signals": said}
+            records += random_calls(random, record, at, len(records))
         else:
             record = signals(f"e{random.randrange(45)}", at, **(said or {"coherence": 0.25}))
             fields = {"session_id": f"s{random.randrange(7)}", "agent_id": random.choice("abc")}
         records.append(record | {name: value for name, value in fields.items() if random.random() < 0.7})
     return records
+
+
+def random_calls(random: Random, execution: Record, ended_at: datetime, first_id: int) -> list[Record]:
+    """Calls of an execution, mostly alike, of which some fail, end in an earlier hour or name no agent."""
+    calls = []
+    for place in range(random.choice([0, 0, 1, 3, 9])):
+        call = {
+            "call_id": f"c{first_id}:{place}",
+            "execution_id": execution["execution_id"],
+            "ended_at": (ended_at - timedelta(minutes=random.randrange(90))).isoformat(),
+            "status": random.choice(["success", "success", "failure"]),
+        }
+        if random.random() < 0.8:
+            call["agent_id"] = execution["agent_id"]
+        if random.random() < 0.7:
+            told = {"arguments": {"q": random.choice("xy")}, "result": f"run-{place}12345 {random.choice('pq')}"}
+            call |= {"type": "tool_call", "tool": random.choice("fg"), "error": random.choice(["bad", "down"])} | told
+        else:
+            call |= {"type": "model_call", "model": "m", "output": random.choice(["Yes ", "yes", "no"])}
+        left_out = {name for name in ("arguments", "result", "output", "error") if random.random() < 0.2}
+        calls.append({name: value for name, value in call.items() if name not in left_out})
+    return calls
 
 
 def random_project(folder: Path, seed: int, lookback_hours: int, count: int = 250) -> Project:
@@ -330,7 +356,14 @@ def test_traces_and_sessions_of_random_logs_equal_the_reference(
     used = DEFAULTS | {"lookback_hours": lookback_hours}
     traces = reference_session_scores.trace_risks(records, list(hours), used)
     sessions = reference_session_scores.session_scores(records, list(hours), used)
-    assert len(sessions) > 3
+    computed = [
+        {"hour": one["_hour"], "execution_id": one["execution_id"], "agent_id": one["agent_id"], **found}
+        for one in records
+        if one["type"] == "execution" and one["_hour"] in hours
+        and (found := signals_of(one, records, lookback_hours)) is not None
+    ]  # fmt: skip
+    assert len(sessions) > 3 < len(computed)
+    assert_equal_rows(project.rows("computed_signals", hours), computed, ["hour", "execution_id", "agent_id"])
     assert_equal_rows(project.rows("trace_risks", hours), traces, ["hour", "trace_id", "agent_id"])
     assert_equal_rows(project.rows("session_scores", hours), sessions, ["hour", "session_id"])
     assert set(columns_of("trace_risks")) - set(traces[0]) == {"formula_version", "agent_id_reported"}
@@ -360,9 +393,10 @@ def test_the_formulas_equal_the_reference_for_any_signals_and_settings(
     for session_id, traces in named.items():
         expected = reference_session_scores.score(
             [
-                {"trace_id": f"{session_id} {place:04}", "agent_id": "a", "traced_at": START,
-                 "signals": {name: value for name, value in one.items() if value is not None}}
+                {"trace_id": f"{session_id} {place:04}", "agent_id": "a", "traced_at": START, "source": "stated" if own else None,
+                 "signals": own}
                 for place, one in enumerate(traces)
+                for own in [{name: value for name, value in one.items() if value is not None}]
             ],
             used,
         )  # fmt: skip
@@ -438,6 +472,16 @@ def test_a_trace_comes_to_a_session_once_the_execution_that_named_another_is_out
         for hours in ranges:
             found = scored(project, records, hours)
         assert (found["mine"]["total_traces"], found["mine"]["traces_evaluated"]) == (2, 1), way
+
+
+def test_a_trace_whose_execution_has_left_the_look_back_counts_once(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", None, 1, 3)
+    given = [signals("e", START + HOUR * hour + timedelta(minutes=30), coherence=0.5) for hour in (1, 2, 3)]
+    records = [
+        execution("e", "a", START + timedelta(minutes=30), session_id="s"), given[0] | {"session_id": "s"}, *given[1:]
+    ]  # fmt: skip
+    sessions = scored(project, records, hours_from(START, 4))
+    assert sessions["s"]["total_traces"] == sessions["s"]["traces_evaluated"] == 1
 
 
 def test_the_last_hour_alone_is_as_in_a_range(tmp_path: Path) -> None:

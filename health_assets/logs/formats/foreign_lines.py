@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from health_assets.logs.digests import MOST_CHARACTERS
 from health_assets.logs.stores import RawFile
 
 RAW_TEXT_BYTES = 64 << 10
@@ -94,6 +95,13 @@ def dumped(value: Any, *, is_sorted: bool = False) -> str:
         return json.dumps(value, sort_keys=is_sorted)
     except RecursionError:
         raise UnusableRecordError("JSON that is nested too deeply") from None
+
+
+def as_content(value: Any) -> str | None:
+    """What a tool was given or answered, as text of no more than counts for its digest; None where it is not told."""
+    if value is None or isinstance(value, str):
+        return value and value[:MOST_CHARACTERS]
+    return dumped(value, is_sorted=True)[:MOST_CHARACTERS]
 
 
 def line_of(number: int, record: Record) -> Line:

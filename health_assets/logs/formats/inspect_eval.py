@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from health_assets.core.temporary import temporary_folder
 from health_assets.logs.formats.foreign_lines import (
     READ_CHARACTERS,
@@ -17,6 +19,7 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
+    as_content,
     line_of,
     present,
     rejected,
@@ -197,6 +200,8 @@ def _tool_call(event: Any, key: str) -> Record:
         **_of_a_call(event),
         "status": "failure" if _has_failed(event) else "success",
         "error": None if event.error is None else f"{event.error.type}: {event.error.message}",
+        "arguments": as_content(event.arguments),
+        "result": as_content(to_jsonable_python(event.result, fallback=str)),
     }
 
 

@@ -16,6 +16,7 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
+    as_content,
     as_time,
     line_of,
     rejected,
@@ -31,6 +32,8 @@ DOWNLOAD_FIELDS = {"trace", "observations", "scores"}
 LISTS = ("data", "traces")
 """Members with records: of an answer of the API, and of the download of a session."""
 LARGE_FIELDS = ("input", "output")
+CONTENTS = {"TOOL": LARGE_FIELDS, "GENERATION": ("output",)}
+"""Of which of them digests are kept, by the type of their observation."""
 UNKNOWN = "neither a trace nor an observation nor a score of Langfuse"
 NO_OBSERVATIONS = (
     "Langfuse trace without its observations, which alone tell when it ended and whether it failed: its root "
@@ -98,10 +101,12 @@ def read_document(source: Source) -> Iterator[Line]:
 
 
 def _without_texts(item: Any) -> Any:
-    """An observation without what the model was told and said, which may be long and is looked at by nobody."""
+    """An observation with no more of what its model was told and said, or its tool, than is looked at."""
     if not isinstance(item, dict):
         return item
-    return {name: value for name, value in item.items() if name not in LARGE_FIELDS}
+    kept = CONTENTS.get(str(item.get("type")), ())
+    contents = {name: as_content(item[name]) for name in LARGE_FIELDS if name in kept and name in item}
+    return {name: value for name, value in item.items() if name not in LARGE_FIELDS} | contents
 
 
 def _lines(source: Source, number: int, raw: Any, runs: Runs) -> Iterator[Line]:

@@ -18,6 +18,7 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
+    as_content,
     as_time,
     line_of,
     present,
@@ -297,7 +298,11 @@ def observation_span(source: Source, record: Record, trace: Trace, *, is_root: b
     if kind == "chat":
         attributes |= _model_call(source, record)
     elif kind == "tool":
-        attributes["gen_ai.tool.name"] = records.tool_name(record)
+        attributes |= {
+            "gen_ai.tool.name": records.tool_name(record),
+            "gen_ai.tool.call.arguments": as_content(record.get("input")),
+            "gen_ai.tool.call.result": as_content(record.get("output")),
+        }
     elif kind in ("agent", "workflow"):
         attributes["gen_ai.agent.name"] = records.agent_name(record)
         attributes["gen_ai.agent.version"] = records.version(record) or trace.version
@@ -318,6 +323,7 @@ def _model_call(source: Source, record: Record) -> Record:
         "gen_ai.usage.input_tokens": input_tokens,
         "gen_ai.usage.output_tokens": output_tokens,
         "gen_ai.usage.cost": records.cost(record),
+        "gen_ai.output.messages": as_content(record.get("output")),
     }
 
 

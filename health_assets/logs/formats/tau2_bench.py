@@ -9,6 +9,7 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
+    as_content,
     as_time,
     line_of,
     present,
@@ -201,5 +202,7 @@ def _tool_calls(execution: Record, simulation: Record, messages: list[Record], n
                 "ended_at": as_time(result["timestamp"], "timestamp of a message").isoformat(),
                 "status": "failure" if result["error"] else "success",
                 "error": as_name(result.get("content")) if result["error"] else None,
+                "arguments": as_content(call.get("arguments")),
+                "result": as_content(result.get("content")),
             }
         )

@@ -13,6 +13,7 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
+    as_content,
     dumped,
     hex_id,
     line_of,
@@ -140,9 +141,14 @@ def _execution(trial: Record, agent: Record, domain: str | None) -> Record:
 def _tool_calls(execution: Record, messages: list[Record]) -> Iterator[Record]:
     """The calls that have a result: of a tool by itself, or told to the agent by the user's voice."""
     names: list[str | None] = []
+    written: Record = {}
+    told: dict[str | None, Any] = {}
     for message in messages:
         if message.get("role") == "assistant":
-            names = [_written_action(message.get("content"))]
+            written = _written_action(message.get("content"))
+            names = [as_name(written.get("name"))]
+            calls = map(as_object, as_list(message.get("tool_calls")))
+            told = {as_name(call.get("id")): as_object(call.get("function")).get("arguments") for call in calls}
             continue
         tool, result = as_name(message.get("name")), str(message.get("content"))
         if message.get("role") != "tool" and result.startswith(RESULT_AS_TEXT):
@@ -150,6 +156,7 @@ def _tool_calls(execution: Record, messages: list[Record]) -> Iterator[Record]:
         elif message.get("role") != "tool":
             continue
         names = []
+        arguments = told.get(as_name(message.get("tool_call_id"))) if told else written.get("arguments")
         if tool is None or tool == RESPOND:
             continue
         has_failed = result.startswith(FAILED)
@@ -161,6 +168,8 @@ def _tool_calls(execution: Record, messages: list[Record]) -> Iterator[Record]:
                 "execution_id": execution["execution_id"],
                 "status": "failure" if has_failed else "success",
                 "error": result if has_failed else None,
+                "arguments": as_content(arguments),
+                "result": as_content(result),
             }
         )
 
@@ -173,14 +182,14 @@ def _actions(messages: list[Record]) -> list[str]:
         for call in as_list(message.get("tool_calls"))
     ]
     if not names:
-        names = [_written_action(message.get("content")) for message in own]
+        names = [_written_action(message.get("content")).get("name") for message in own]
     return [name for name in names if isinstance(name, str) and name != RESPOND]
 
 
-def _written_action(content: Any) -> str | None:
-    """The name in the JSON that an agent without tool calling writes after `Action:`."""
+def _written_action(content: Any) -> Record:
+    """The name and arguments in the JSON that an agent without tool calling writes after `Action:`."""
     _, mark, text = str(content).rpartition("Action:")
     try:
-        return as_object(json.JSONDecoder().raw_decode(text.lstrip())[0]).get("name") if mark else None
+        return as_object(json.JSONDecoder().raw_decode(text.lstrip())[0]) if mark else {}
     except (ValueError, RecursionError):
-        return None  # tau-bench took such a message for a reply to the user
+        return {}  # tau-bench took such a message for a reply to the user

@@ -10,6 +10,7 @@ from ibis import ir
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.derived import Derived, Inputs
 from health_assets.systems.session_scores import FORMULA_VERSION
+from health_assets.systems.session_scores.computed_signals import computed_signals
 from health_assets.systems.session_scores.session_scores import reach_of_sessions, session_scores
 from health_assets.systems.session_scores.trace_risks import trace_risks
 
@@ -17,10 +18,18 @@ TRACES_AT_ONCE = 10_000_000
 """Traces, each once for every hour that scores it, that one statement sums up within the default memory limit."""
 
 
+def _computed(inputs: Inputs) -> ir.Table:
+    back = inputs.settings.lookback_hours
+    tool_calls, model_calls = (inputs.table(name, back_hours=back) for name in ("tool_calls", "model_calls"))
+    return computed_signals(inputs.table("executions"), tool_calls, model_calls, back)
+
+
 def _traces(inputs: Inputs) -> ir.Table:
     back = inputs.settings.lookback_hours
-    executions, signals = (inputs.table(name, back_hours=back) for name in ("executions", "signals"))
-    return trace_risks(executions, signals, inputs.hours, inputs.settings)
+    executions, signals, computed = (
+        inputs.table(name, back_hours=back) for name in ("executions", "signals", "computed_signals")
+    )
+    return trace_risks(executions, signals, computed, inputs.hours, inputs.settings)
 
 
 def _sessions(inputs: Inputs) -> ir.Table:
@@ -58,11 +67,23 @@ def _pieces(inputs: Inputs) -> list[_Piece]:
 
 def _scored(inputs: Inputs, piece: _Piece) -> ir.Table:
     inputs = replace(inputs, hours=piece.hours)
-    versions, executions, signals = (
+    versions, executions, signals, computed = (
         inputs.table(name, back_hours=inputs.settings.lookback_hours)
-        for name in ("trace_risks", "executions", "signals")
+        for name in ("trace_risks", "executions", "signals", "computed_signals")
     )
-    return session_scores(versions, executions, signals, piece.hours, inputs.settings, piece.since)
+    return session_scores(versions, executions, signals, computed, piece.hours, inputs.settings, piece.since)
+
+
+def _most_repeated(rows: ir.Table) -> ir.Table:
+    found = rows.filter((rows.repeated_steps > 0) | (rows.tool_failures > 0))
+    return found.order_by(ibis.desc("repeated_steps"), ibis.desc("tool_failures"), "hour", "execution_id").select(
+        "hour", "execution_id", "agent_id", "steps", "repeated_steps", "tool_calls", "tool_failures",
+        "repaired_failures", "signal_loop_detection", "signal_tool_correctness",
+    )  # fmt: skip
+
+
+def _repeated_and_failed(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"repeated steps": rows.repeated_steps.sum(), "failed tool calls": rows.tool_failures.sum()}
 
 
 def _riskiest_traces(rows: ir.Table) -> ir.Table:
@@ -112,8 +133,22 @@ def _sessions_failed(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
+        name="computed_signals",
+        upstream=("tool_calls", "model_calls"),
+        same_hour_upstream=("executions",),
+        rows=_computed,
+        heading="executions that repeat themselves",
+        top=_most_repeated,
+        blocked_by=("raw_logs",),
+        needs="an execution with a call",
+        back_hours=lambda settings: settings.lookback_hours,
+        is_component=True,
+        curves=_repeated_and_failed,
+        formula_version=FORMULA_VERSION,
+    ),
+    Derived(
         name="trace_risks",
-        upstream=("executions", "signals"),
+        upstream=("executions", "signals", "computed_signals"),
         rows=_traces,
         heading="riskiest traces",
         top=_riskiest_traces,
@@ -126,7 +161,7 @@ ASSETS = (
     ),
     Derived(
         name="session_scores",
-        upstream=("trace_risks", "executions", "signals"),
+        upstream=("trace_risks", "executions", "signals", "computed_signals"),
         rows=_sessions,
         heading="worst sessions",
         top=_worst_sessions,

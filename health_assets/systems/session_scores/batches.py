@@ -17,6 +17,12 @@ def scored_sessions(source: Source) -> ir.Table:
     )
 
 
+def hours_of_computed_signals(source: Source) -> pd.DataFrame:
+    """`hours`, with the rows of `computed_signals`, and the executions of the hour."""
+    frame = with_fact(hours(source), "executions_with_signals", source.counts("computed_signals"))
+    return with_fact(frame, "executions", source.counts("executions"))
+
+
 def hours_of_traces(source: Source) -> pd.DataFrame:
     """`hours`, with the rows of `trace_risks`, and the executions that must be among them."""
     frame = with_fact(hours(source), "traces", source.counts("trace_risks"))

@@ -3,8 +3,39 @@
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.systems.session_scores import batches
+from health_assets.systems.session_scores.merged_traces import ORIGINS
 from health_assets.systems.session_scores.session_scores import CONSISTENCY_BANDS, RELIABILITY_BANDS
 from health_assets.systems.session_scores.signal_risks import RISKS
+
+COMPUTED_SIGNALS = Suite(
+    asset="computed_signals",
+    checks=[
+        *OF_EVERY_TABLE,
+        Check(
+            name="execution_has_one_row_per_hour",
+            expectations=unique("hour", "execution_id", "agent_id", "agent_id_reported"),
+        ),
+        Check(
+            name="signals_are_between_0_and_1",
+            expectations=between(0, 1, "signal_tool_correctness", "signal_loop_detection"),
+        ),
+        Check(
+            name="parts_are_within_the_whole",
+            expectations=[
+                *at_least("tool_calls", "tool_failures"),
+                *at_least("tool_failures", "repaired_failures"),
+                *at_least("steps", "repeated_steps"),
+                *between(0, None, "repaired_failures", "repeated_steps"),
+            ],
+        ),
+        Check(
+            name="no_more_executions_than_there_are",
+            expectations=at_least("executions", "executions_with_signals"),
+            batch="hours",
+        ),
+    ],
+    hours=batches.hours_of_computed_signals,
+)
 
 TRACE_RISKS = Suite(
     asset="trace_risks",
@@ -19,6 +50,10 @@ TRACE_RISKS = Suite(
                 *greater("next_hour", "traced_at"),
                 *at_least("traced_at", "oldest_event_at"),
             ],
+        ),
+        Check(
+            name="sources_are_known",
+            expectations=one_of("signal_source", *ORIGINS),
         ),
         Check(name="risks_are_between_0_and_1", expectations=between(0, 1, *RISKS, "step_risk")),
         Check(
@@ -64,6 +99,7 @@ SESSION_SCORES = Suite(
                 *at_least("traces_evaluated", "consistency_traces_evaluated"),
             ],
         ),
+        Check(name="sources_are_known", expectations=one_of("signal_source", *ORIGINS)),
         Check(
             name="bands_are_known",
             expectations=[
@@ -88,4 +124,4 @@ SESSION_SCORES = Suite(
     hours=batches.hours_of_sessions,
 )
 
-SUITES = (TRACE_RISKS, SESSION_SCORES)
+SUITES = (COMPUTED_SIGNALS, TRACE_RISKS, SESSION_SCORES)

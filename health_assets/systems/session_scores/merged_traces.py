@@ -17,18 +17,20 @@ import ibis
 from ibis import ir
 
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
+from health_assets.systems.session_scores.computed_signals import COMPUTED
 from health_assets.systems.session_scores.signal_risks import SIGNALS
 
 TRACE = ("trace_id", CLAIMANT)
 """Columns that tell traces apart."""
-_SAID = ("source_file", "line_number", "session_id", "agent_id", *SIGNALS)
+_SAID = ("source_file", "line_number", "session_id", "agent_id", *SIGNALS, *COMPUTED.values())
+ORIGINS = STATED, BY_CALLS = "stated", "computed"
 
 
 def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, lookback_hours: int) -> ir.Table:
     """One row per hour and trace of the wanted ids about which anything was said in the look-back that ends with it.
 
     Args:
-        executions: cleaned executions, at least those of the wanted ids in the look-backs.
+        executions: cleaned executions with computed signals, at least those of the wanted ids in the look-backs.
         signals: cleaned signals records, likewise.
         wanted: distinct (hour, trace_id).
         lookback_hours: length of the look-back.
@@ -36,10 +38,11 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
     Returns:
         `hour`, `TRACE`, `session_id`, `agent_id`, `agent_id_reported`, `traced_at` (when the execution ended; of a
         trace known from signals alone, when they were last given), `oldest_event_at` and `newest_event_at` (the
-        earliest and the latest statement) and `SIGNALS`.
+        earliest and the latest statement), `SIGNALS` and `signal_source`.
     """
     by_runs = _said_about(wanted, _statements(executions, "ended_at"), lookback_hours)
-    given = _said_about(wanted, _statements(signals, "given_at"), lookback_hours)
+    no_computed = {name: ibis.null("float64") for name in COMPUTED.values()}
+    given = _said_about(wanted, _statements(signals.mutate(**no_computed), "given_at"), lookback_hours)
     said = ibis.union(_latest_executions(by_runs), _with_claimants(given, by_runs).mutate(is_execution=False))
     place = ibis.row_number().over(group_by=["hour", *TRACE], order_by=["said_at", "source_file", "line_number"])
     said = said.mutate(place=place)
@@ -56,14 +59,25 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
         traced_at=ibis.coalesce(said.said_at.max(where=by_execution), said.said_at.max()),
         oldest_event_at=said.said_at.min(),
         newest_event_at=said.said_at.max(),
-        **{name: latest(name, ibis.literal(True)) for name in SIGNALS},
+        **{name: latest(name, ibis.literal(True)) for name in (*SIGNALS, *COMPUTED.values())},
     )
+    traces = with_source(traces)
     return traces.mutate(agent_id_reported=traces[CLAIMANT].nullif(NOBODY).nullif(traces.agent_id))
 
 
 def is_trace(rows: ir.Table) -> ir.BooleanValue:
     """Whether an execution says anything that session metrics look at: its session, or a signal."""
-    return ibis.or_(rows.session_id.notnull(), *(rows[name].notnull() for name in SIGNALS))
+    signals = (name for name in (*SIGNALS, *COMPUTED.values()) if name in rows.columns)
+    return ibis.or_(rows.session_id.notnull(), *(rows[name].notnull() for name in signals))
+
+
+def with_source(rows: ir.Table) -> ir.Table:
+    """Rows with their `signal_source`: where the log states no signal, the computed ones stand for them."""
+    is_stated = ibis.or_(*(rows[name].notnull() for name in SIGNALS))
+    is_computed = ibis.or_(*(rows[name].notnull() for name in COMPUTED.values()))
+    source = ibis.cases((is_stated, STATED), (is_computed, BY_CALLS), else_=ibis.null("string"))
+    signals = {signal: is_stated.ifelse(rows[signal], rows[name]) for signal, name in COMPUTED.items()}
+    return rows.mutate(signal_source=source, **signals).drop(*COMPUTED.values())
 
 
 def _statements(rows: ir.Table, said_at: str) -> ir.Table:

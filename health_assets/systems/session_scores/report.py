@@ -15,6 +15,7 @@ from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.scoring.relations import newest
+from health_assets.systems.session_scores.merged_traces import BY_CALLS
 from health_assets.warehouse.session import Session
 
 SESSIONS_SHOWN = 5
@@ -42,6 +43,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
 def _counts(scores: ir.Table) -> ir.Table:
     return scores.aggregate(
         sessions=scores.count(), evaluated=scores.count(where=scores.traces_evaluated > 0),
+        computed=scores.count(where=scores.signal_source == BY_CALLS),
         unreliable=scores.count(where=~scores.reliability_passed),
         inconsistent=scores.count(where=~scores.consistency_passed),
     )  # fmt: skip
@@ -54,13 +56,15 @@ def _worst(scores: ir.Table) -> ir.Table:
     return in_order.select(*SHOWN).limit(SESSIONS_SHOWN)
 
 
-def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int) -> Text:
+def _title(sessions: int, evaluated: int, computed: int, unreliable: int, inconsistent: int) -> Text:
     title = Text("Sessions: ", style="bold")
     title.append(f"{evaluated:,} scored: " if evaluated else "none scored: ")
     if evaluated:
         title.append(f"{unreliable:,} fail reliability", style="red" if unreliable else "green")
         title.append("  ")
         title.append(f"{inconsistent:,} fail consistency", style="red" if inconsistent else "green")
+    if computed:
+        title.append(f"  {computed:,} by computed signals", style="dim")
     if sessions > evaluated:
         title.append("  " if evaluated else "")
         title.append(f"{sessions - evaluated:,} without signals, not evaluated", style="dim")

@@ -16,7 +16,8 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
 from health_assets.scoring.relations import lookup, spine
-from health_assets.systems.session_scores.merged_traces import TRACE, known_traces
+from health_assets.systems.session_scores.computed_signals import with_computed_signals
+from health_assets.systems.session_scores.merged_traces import BY_CALLS, ORIGINS, STATED, TRACE, known_traces
 from health_assets.systems.session_scores.signal_risks import (
     RISKS,
     TRILLION,
@@ -40,13 +41,14 @@ SETTINGS_USED = (
     "pass_threshold", "top_k_share", "ensemble_weight",
 )  # fmt: skip
 
-_OF_TRACE = (*TRACE, "session_id", "agent_id", "traced_at", *RISKS)
+_OF_TRACE = (*TRACE, "session_id", "agent_id", "traced_at", *RISKS, "signal_source")
 
 
 def session_scores(
     versions: ir.Table,
     executions: ir.Table,
     signals: ir.Table,
+    computed: ir.Table,
     hours: HourRange,
     settings: Settings,
     since: datetime | None = None,
@@ -57,6 +59,7 @@ def session_scores(
         versions: rows of `trace_risks` of `hours` and the look-back before them.
         executions: cleaned executions of the same hours.
         signals: cleaned signals records of the same hours.
+        computed: rows of `computed_signals` of the same hours.
         hours: the hours to score.
         settings: look-back, weights, thresholds, share of the tail and weight of the worst trace.
         since: the first hour with a trace of one of the sessions, where that is known, to leave out what is before.
@@ -72,7 +75,7 @@ def session_scores(
     outlived = _outlived(versions, hours, settings.lookback_hours)
     traces = ibis.union(
         newest.anti_join(outlived, ["hour", *TRACE]),
-        _merged_again(executions, signals, outlived, settings.lookback_hours).semi_join(
+        _merged_again(executions, signals, computed, outlived, settings.lookback_hours).semi_join(
             touched, ["hour", "session_id"]
         ),
     )
@@ -166,13 +169,16 @@ def _replaced(versions: ir.Table) -> ir.Table:
 
 
 def _outlived(versions: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
-    """(hour, trace) of the versions in the look-back that rest on events from before it; mostly none."""
+    """(hour, trace) of the versions in the look-back that rest on events from before it; mostly none.
+
+    Without its execution nobody claims a trace, so each is there under its claimant and under `NOBODY`.
+    """
     each = spine(hours)
     late = versions.filter(versions.oldest_event_at < versions.hour)
     late = late.filter(late.oldest_event_at < hours.end - lookback_hours * HOUR)
     late = late.select(*TRACE, "oldest_event_at", since=late.hour)
     lookback, all_but_own = ibis.interval(hours=lookback_hours), ibis.interval(hours=lookback_hours - 1)
-    return (
+    outlived = (
         each.inner_join(
             late,
             [
@@ -184,15 +190,19 @@ def _outlived(versions: ir.Table, hours: HourRange, lookback_hours: int) -> ir.T
         .select(each.hour, *(late[name] for name in TRACE))
         .distinct()
     )
+    # without its execution nobody claims a trace
+    unclaimed = outlived.select("hour", "trace_id").distinct().mutate(claimant=ibis.literal(NOBODY))
+    return ibis.union(outlived, unclaimed, distinct=True)
 
 
-def _merged_again(executions: ir.Table, signals: ir.Table, wanted: ir.Table, lookback_hours: int) -> ir.Table:
+def _merged_again(
+    executions: ir.Table, signals: ir.Table, computed: ir.Table, wanted: ir.Table, lookback_hours: int
+) -> ir.Table:
     about = executions.mutate(trace_id=executions.execution_id).semi_join(wanted, "trace_id")
+    about = with_computed_signals(about, computed)
     ids = wanted.select("hour", "trace_id").distinct()
     merged = with_risks(known_traces(about, signals, ids, lookback_hours)).select("hour", *_OF_TRACE)
-    # without its execution nobody claims a trace
-    is_wanted = ibis.union(wanted, ids.mutate(claimant=ibis.literal(NOBODY)), distinct=True)
-    return merged.semi_join(is_wanted, ["hour", *TRACE])
+    return merged.semi_join(wanted, ["hour", *TRACE])
 
 
 # -- the scores --------------------------------------------------------------------------------------------------------
@@ -217,24 +227,44 @@ def _scores(traces: ir.Table, settings: Settings) -> ir.Table:
 
 
 def _sums(traces: ir.Table) -> ir.Table:
-    """The sums of each session (source 5, "RMS aggregation"), and its step risks in ascending order."""
+    """The sums of each session (source 5, "RMS aggregation"), and its step risks in ascending order.
+
+    Traces with computed signals count in sessions of which no trace has a stated one.
+    """
     uncertainty = trillionths(traces.weighted_uncertainty).cast("decimal(19, 0)")
     uncertain = traces.weighted_uncertainty.count()
     mean_square = (uncertainty * uncertainty).sum().cast("float64") / uncertain.nullif(0)
     latest = ibis.struct({name: traces[name] for name in ("traced_at", *TRACE)})
-    worst_first = [ibis.desc("step_risk"), *TRACE]
-    return traces.group_by(["hour", "session_id"]).aggregate(
+    sums = traces.group_by(["hour", "session_id"]).aggregate(
         agent_id=traces.agent_id.argmax(latest, where=traces.agent_id.notnull()),
         total_traces=traces.count(),
-        traces_evaluated=traces.step_risk.count(),
-        step_risks=trillionths(traces.step_risk).collect().sort(),
-        max_risk=traces.step_risk.max(),
-        flagged_traces=traces.trace_id.collect(where=traces.is_flagged, order_by=worst_first).fill_null(
-            ibis.literal([], "array<string>")
-        ),
+        **{f"{source}_{name}": value for source in ORIGINS for name, value in _sums_of_risks(traces, source).items()},
         consistency_traces_evaluated=uncertain,
         raw_instability=to_12_decimals(mean_square.sqrt() / TRILLION),
     )
+    is_stated, is_computed = (sums[f"{source}_traces_evaluated"] > 0 for source in ORIGINS)
+    own = {name: is_stated.ifelse(sums[f"{STATED}_{name}"], sums[f"{BY_CALLS}_{name}"]) for name in _SUMS}
+    source = ibis.cases((is_stated, STATED), (is_computed, BY_CALLS), else_=ibis.null("string"))
+    sums = sums.mutate(signal_source=source, **own)
+    return sums.drop(*(f"{source}_{name}" for source in ORIGINS for name in _SUMS))
+
+
+_SUMS = ("traces_evaluated", "step_risks", "max_risk", "flagged_traces")
+
+
+def _sums_of_risks(traces: ir.Table, source: str) -> dict[str, ir.Value]:
+    """`_SUMS` of the traces whose signals are of a source."""
+    is_own = (traces.signal_source == source).fill_null(False)
+    worst_first = [ibis.desc("step_risk"), *TRACE]
+    sums = (
+        traces.step_risk.count(where=is_own),
+        trillionths(traces.step_risk).collect(where=is_own).sort(),
+        traces.step_risk.max(where=is_own),
+        traces.trace_id.collect(where=traces.is_flagged & is_own, order_by=worst_first).fill_null(
+            ibis.literal([], "array<string>")
+        ),
+    )
+    return dict(zip(_SUMS, sums, strict=True))
 
 
 def _with_tail(sums: ir.Table, top_k_share: float) -> ir.Table:

@@ -26,10 +26,34 @@ class TraceRisk(Hourly, table=True):
     loop_risk: float | None = number("1 - loop detection signal; null without it.")
     tool_risk: float | None = number("1 - tool correctness signal; null without it.")
     coherence_risk: float | None = number("1 - coherence signal; null without it.")
+    signal_source: str | None = text(
+        "`stated` where the log states any signal of the trace, `computed` where its signals follow from its calls; "
+        "null without any."
+    )
     step_risk: float | None = number("Greatest weighted risk; null without any signal.")
     situational_penalty: float | None = number("Weighted sum of the other risks; null without confidence.")
     weighted_uncertainty: float | None = number("(1 + penalty) times the weighted confidence risk.")
     is_flagged: bool = flag("Whether step_risk is above the flag threshold.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
+
+
+class ComputedSignals(Hourly, table=True):
+    """Signals computed from the calls of every execution of the hour that has any."""
+
+    __tablename__ = "computed_signals"
+
+    execution_id: str = text("Execution.", key=True)
+    agent_id: str = text("Agent that ran.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
+    tool_calls: int = count("Tool calls of the execution.")
+    tool_failures: int = count("Those that failed.")
+    repaired_failures: int = count("Those that failed and that a later successful call of the same tool repaired.")
+    steps: int = count("Tool calls of known arguments and model calls of known answer.")
+    repeated_steps: int = count("Steps that repeat earlier ones, alone or in a cycle.")
+    signal_tool_correctness: float | None = number(
+        "Share of the tool calls that succeeded, a repaired failure as half; null without any."
+    )
+    signal_loop_detection: float | None = number("1 minus the share of steps that repeat; null without any.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
@@ -42,6 +66,10 @@ class SessionScore(Hourly, table=True):
     agent_id: str | None = text("Agent of the session's latest trace that names one.")
     total_traces: int = count("Traces of the session in the look-back.")
     traces_evaluated: int = count("Traces with any signal.")
+    signal_source: str | None = text(
+        "`stated` where the log states a signal of any of its traces, whose traces with stated signals alone are "
+        "evaluated, `computed` where none does; null where no trace can be evaluated."
+    )
     agent_reliability: float = number("1 - raw_risk, 0 to 1; 1 when no trace can be evaluated.")
     raw_risk: float | None = number("Blend of mean_top_k_risk and max_risk; null when no trace can be evaluated.")
     mean_top_k_risk: float | None = number("Mean of the greatest step risks.")
@@ -68,4 +96,4 @@ class SessionScore(Hourly, table=True):
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
-TABLES = (TraceRisk, SessionScore)
+TABLES = (ComputedSignals, TraceRisk, SessionScore)

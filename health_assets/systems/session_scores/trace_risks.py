@@ -10,29 +10,44 @@ from ibis import ir
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.identities import NOBODY, claimant_of, names_of_runs
-from health_assets.systems.session_scores.merged_traces import is_trace, known_traces
+from health_assets.systems.session_scores.computed_signals import with_computed_signals
+from health_assets.systems.session_scores.merged_traces import is_trace, known_traces, with_source
 from health_assets.systems.session_scores.signal_risks import SIGNALS, with_risks, with_weighted_risks
 
 
-def trace_risks(executions: ir.Table, signals: ir.Table, hours: HourRange, settings: Settings) -> ir.Table:
+def trace_risks(
+    executions: ir.Table, signals: ir.Table, computed: ir.Table, hours: HourRange, settings: Settings
+) -> ir.Table:
     """One row per hour and trace that has a session or a signal: every column of `trace_risks`.
 
     Args:
         executions: cleaned executions of `hours` and the look-back before them.
         signals: cleaned signals records of the same hours.
+        computed: rows of `computed_signals` of the same hours.
         hours: the hours to make rows for.
         settings: look-back, weights and flag threshold.
     """
     ended = executions.filter(executions.hour >= hours.start).mutate(trace_id=lambda rows: rows.execution_id)
+    ended = with_computed_signals(ended, computed.filter(computed.hour >= hours.start))
     wanted = _said_more_about(ended, signals, hours, settings.lookback_hours)
     rows = ibis.union(
         _said_by_the_execution_alone(ended, wanted),
-        _said_by_signals_too(ended, executions, signals, wanted, hours, settings.lookback_hours),
+        _said_by_signals_too(ended, executions, signals, computed, wanted, hours, settings.lookback_hours),
     )
     return with_weighted_risks(with_risks(rows), settings)
 
 
-COLUMNS = ("hour", "trace_id", "session_id", "agent_id", "agent_id_reported", "traced_at", "oldest_event_at", *SIGNALS)
+COLUMNS = (
+    "hour",
+    "trace_id",
+    "session_id",
+    "agent_id",
+    "agent_id_reported",
+    "traced_at",
+    "oldest_event_at",
+    *SIGNALS,
+    "signal_source",
+)
 
 
 def _said_more_about(ended: ir.Table, signals: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
@@ -53,6 +68,7 @@ def _said_more_about(ended: ir.Table, signals: ir.Table, hours: HourRange, lookb
 def _said_by_the_execution_alone(ended: ir.Table, wanted: ir.Table) -> ir.Table:
     alone = ended.anti_join(wanted, ["hour", "trace_id"])
     alone = alone.filter(is_trace(alone))
+    alone = with_source(alone)
     return alone.mutate(traced_at=alone.ended_at, oldest_event_at=alone.ended_at).select(*COLUMNS)
 
 
@@ -60,6 +76,7 @@ def _said_by_signals_too(
     ended: ir.Table,
     executions: ir.Table,
     signals: ir.Table,
+    computed: ir.Table,
     wanted: ir.Table,
     hours: HourRange,
     lookback_hours: int,
@@ -67,7 +84,9 @@ def _said_by_signals_too(
     # the look-back is searched for those alone that may be about a run that ended before their hour
     elsewhere = _about_earlier_runs(ended, signals, hours)
     before = executions.filter(executions.hour < hours.start).mutate(trace_id=lambda rows: rows.execution_id)
-    about = ibis.union(ended.semi_join(wanted, "trace_id"), before.semi_join(elsewhere, "trace_id"))
+    before = with_computed_signals(before.semi_join(elsewhere, "trace_id"), computed)
+    own = ended.semi_join(wanted, "trace_id")
+    about = ibis.union(own, before.select(*own.columns))
     merged = known_traces(about, signals, wanted, lookback_hours)
     # an empty execution adds nothing, also where another agent's signals are about its id
     return merged.filter(merged.newest_event_at >= merged.hour, is_trace(merged)).select(*COLUMNS)

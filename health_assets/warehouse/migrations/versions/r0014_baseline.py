@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0013"
+revision = "0014"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -311,6 +311,23 @@ def upgrade() -> None:
     )
     op.create_index("alerts_by_hour", "alerts", ["hour"], unique=False)
     op.create_table(
+        "computed_signals",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("execution_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True),
+        sa.Column("tool_calls", sa.BigInteger(), nullable=True),
+        sa.Column("tool_failures", sa.BigInteger(), nullable=True),
+        sa.Column("repaired_failures", sa.BigInteger(), nullable=True),
+        sa.Column("steps", sa.BigInteger(), nullable=True),
+        sa.Column("repeated_steps", sa.BigInteger(), nullable=True),
+        sa.Column("signal_tool_correctness", sa.Double(), nullable=True),
+        sa.Column("signal_loop_detection", sa.Double(), nullable=True),
+        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("computed_signals_by_hour", "computed_signals", ["hour"], unique=False)
+    op.create_table("digest_salt", sa.Column("salt", sa.String(collation="C"), nullable=True))
+    op.create_table(
         "error_budget",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
@@ -462,6 +479,7 @@ def upgrade() -> None:
         sa.Column("output_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
         sa.Column("error", sa.String(collation="C"), nullable=True),
+        sa.Column("output_digest", sa.String(collation="C"), nullable=True),
         sa.Column("span_id", sa.String(collation="C"), nullable=True),
     )
     op.create_index("model_calls_by_hour", "model_calls", ["hour"], unique=False)
@@ -587,6 +605,7 @@ def upgrade() -> None:
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
         sa.Column("total_traces", sa.BigInteger(), nullable=True),
         sa.Column("traces_evaluated", sa.BigInteger(), nullable=True),
+        sa.Column("signal_source", sa.String(collation="C"), nullable=True),
         sa.Column("agent_reliability", sa.Double(), nullable=True),
         sa.Column("raw_risk", sa.Double(), nullable=True),
         sa.Column("mean_top_k_risk", sa.Double(), nullable=True),
@@ -656,6 +675,8 @@ def upgrade() -> None:
         sa.Column("cache_read_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("input_digest", sa.String(collation="C"), nullable=True),
+        sa.Column("output_digest", sa.String(collation="C"), nullable=True),
         sa.Column("remark", sa.String(collation="C"), nullable=True),
     )
     op.create_index("spans_by_hour", "spans", ["hour"], unique=False)
@@ -738,6 +759,7 @@ def upgrade() -> None:
         sa.Column("output_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
         sa.Column("error", sa.String(collation="C"), nullable=True),
+        sa.Column("output_digest", sa.String(collation="C"), nullable=True),
         sa.Column("span_id", sa.String(collation="C"), nullable=True),
     )
     op.create_index("superseded_model_calls_by_hour", "superseded_model_calls", ["hour"], unique=False)
@@ -755,6 +777,8 @@ def upgrade() -> None:
         sa.Column("execution_id", sa.String(collation="C"), nullable=True),
         sa.Column("latency_ms", sa.Double(), nullable=True),
         sa.Column("error", sa.String(collation="C"), nullable=True),
+        sa.Column("arguments_digest", sa.String(collation="C"), nullable=True),
+        sa.Column("result_digest", sa.String(collation="C"), nullable=True),
         sa.Column("span_id", sa.String(collation="C"), nullable=True),
     )
     op.create_index("superseded_tool_calls_by_hour", "superseded_tool_calls", ["hour"], unique=False)
@@ -838,6 +862,8 @@ def upgrade() -> None:
         sa.Column("execution_id", sa.String(collation="C"), nullable=True),
         sa.Column("latency_ms", sa.Double(), nullable=True),
         sa.Column("error", sa.String(collation="C"), nullable=True),
+        sa.Column("arguments_digest", sa.String(collation="C"), nullable=True),
+        sa.Column("result_digest", sa.String(collation="C"), nullable=True),
         sa.Column("span_id", sa.String(collation="C"), nullable=True),
     )
     op.create_index("tool_calls_by_hour", "tool_calls", ["hour"], unique=False)
@@ -885,6 +911,7 @@ def upgrade() -> None:
         sa.Column("loop_risk", sa.Double(), nullable=True),
         sa.Column("tool_risk", sa.Double(), nullable=True),
         sa.Column("coherence_risk", sa.Double(), nullable=True),
+        sa.Column("signal_source", sa.String(collation="C"), nullable=True),
         sa.Column("step_risk", sa.Double(), nullable=True),
         sa.Column("situational_penalty", sa.Double(), nullable=True),
         sa.Column("weighted_uncertainty", sa.Double(), nullable=True),

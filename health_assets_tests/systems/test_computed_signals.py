@@ -1,0 +1,228 @@
+"""Computed signals: examples by hand, recorded traces of real instrumentors, and what is never kept."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from health_assets.core.hours import HourRange
+from health_assets.schema.catalog import ALL_TABLES
+from health_assets_tests.logs.test_recorded_traces import HOUR_OF_ALL, RECORDINGS
+from health_assets_tests.support.logs_made import START, Record, execution, line
+from health_assets_tests.support.projects import Project, Row
+from health_assets_tests.support.traces_made import agent, chat, otlp_line, tool
+
+HOUR_ONE = HourRange.of(START)
+STEPS = ["ingest", "computed_signals", "trace_risks", "session_scores"]
+END = START + timedelta(minutes=30)
+ASKED_A, ASKED_B, ASKED_C = ({"arguments": {"q": text}, "tool": text} for text in "abc")
+ANSWER = {"result": "3 found"}
+SECRET = "the-president-has-pneumonia"
+
+
+def call(place: int, **fields: Any) -> Record:
+    ended_at = (START + timedelta(minutes=place)).isoformat()
+    own = {"type": "tool_call", "call_id": f"c:{place}", "tool": "search", "execution_id": "e", "ended_at": ended_at}
+    return own | {"agent_id": "a", "status": "success"} | fields
+
+
+def answer(place: int, text: str) -> Record:
+    own = {"type": "model_call", "model": "m", "output": text}
+    return {name: value for name, value in call(place).items() if name != "tool"} | own
+
+
+def computed(project: Project, *records: Record, **said: Any) -> Row:
+    """What is computed of an execution with these calls."""
+    run = execution("e", "a", END, session_id="s", **said)
+    project.write_log("a.jsonl", [line(record) for record in [*records, run]])
+    project.materialize(HOUR_ONE, only=STEPS)
+    [row] = project.rows("computed_signals")
+    return row
+
+
+def repeated(project: Project, *calls: dict[str, Any]) -> int:
+    return computed(project, *(call(place, **fields) for place, fields in enumerate(calls)))["repeated_steps"]
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_that_a_later_call_of_the_same_tool_repaired_counts_half(project: Project) -> None:
+    row = computed(
+        project, call(1, status="failure"), call(2, tool="fetch", status="failure"), call(3), call(4, tool="write")
+    )
+    assert (row["tool_calls"], row["tool_failures"], row["repaired_failures"]) == (4, 2, 1)
+    assert row["signal_tool_correctness"] == 0.625, "2 successes and half a one of 4"
+    assert (row["steps"], row["signal_loop_detection"]) == (0, None), "no call tells its arguments"
+
+
+def test_a_success_before_a_failure_repairs_nothing(project: Project) -> None:
+    assert computed(project, call(1), call(2, status="failure"))["signal_tool_correctness"] == 0.5
+
+
+def test_the_same_call_with_the_same_result_repeats(project: Project) -> None:
+    row = computed(
+        project, call(1, **ASKED_A, **ANSWER), call(2, **ASKED_B, **ANSWER), call(3, **ASKED_A, result=" 3  FOUND")
+    )
+    assert (row["steps"], row["repeated_steps"]) == (3, 1)
+    assert row["signal_loop_detection"] == pytest.approx(2 / 3, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        ({"result": "pending"}, {"result": "done"}, 0),
+        ({}, {}, 0),  # nobody knows whether the results are the same
+        ({"status": "failure", "error": "down"}, {"status": "failure", "error": "down"}, 1),
+        ({"status": "failure", "error": "down"}, {"status": "failure", "error": "429"}, 0),
+        ({"status": "failure"}, {"result": ""}, 0),
+        ({"result": {"id": "call_a1b2c3d4", "rows": 2}}, {"result": {"id": "call_e5f6a7b8", "rows": 2}}, 1),
+        ({"result": "at 2026-06-07T13:00:00Z"}, {"result": "at 2026-06-07T13:00:05Z"}, 1),
+        ({"result": "order 12345"}, {"result": "order 12346"}, 0),
+    ],
+)
+def test_a_call_repeats_where_the_same_came_of_it(
+    project: Project, first: dict[str, Any], second: dict[str, Any], count: int
+) -> None:
+    assert repeated(project, ASKED_A | first, ASKED_A | second) == count
+
+
+@pytest.mark.parametrize(
+    ("calls", "count"),
+    [
+        ([ASKED_A, ASKED_B, ASKED_A, ASKED_B], 2),
+        ([ASKED_A, ASKED_B, ASKED_A, ASKED_B, ASKED_A], 3),
+        ([ASKED_A, ASKED_B, ASKED_C] * 2, 3),
+        ([ASKED_A, ASKED_A, ASKED_B] * 2, 3),
+        ([ASKED_A, ASKED_B, ASKED_A], 0),
+        ([ASKED_A] * 6, 0),  # whoever asks again gets another answer each time, as one who waits for something
+        ([ASKED_A, ASKED_B, ASKED_C, ASKED_B, ASKED_A], 0),
+        ([{"tool": "a"}, {"tool": "b"}] * 2, 0),  # of unknown arguments
+    ],
+)  # fmt: skip
+def test_a_cycle_of_two_or_three_calls_repeats_whatever_came_of_them(
+    project: Project, calls: list[dict[str, Any]], count: int
+) -> None:
+    assert repeated(project, *(fields | {"result": place} for place, fields in enumerate(calls))) == count
+
+
+def test_an_answer_of_a_model_repeats_unless_the_execution_ends_with_it(project: Project) -> None:
+    row = computed(project, answer(1, "Let me look."), answer(2, "let me look."), answer(3, "Let me look."))
+    assert (row["steps"], row["repeated_steps"], row["signal_tool_correctness"]) == (3, 1, None)
+
+
+def test_signals_stand_for_those_that_the_log_does_not_state(project: Project) -> None:
+    computed(project, call(1, arguments="a", status="failure"), call(2))
+    [trace] = project.rows("trace_risks")
+    assert (trace["tool_risk"], trace["loop_risk"], trace["signal_source"]) == (0.25, 0, "computed")
+    [session] = project.rows("session_scores")
+    assert (session["traces_evaluated"], session["signal_source"], session["agent_reliability"]) == (1, "computed", 0.8)
+
+
+def test_a_stated_signal_leaves_no_room_for_computed_ones(project: Project) -> None:
+    computed(project, call(1, **ASKED_A, status="failure"), signals={"coherence": 0.9})
+    [trace] = project.rows("trace_risks")
+    assert (trace["tool_risk"], trace["loop_risk"], trace["signal_source"]) == (None, None, "stated")
+
+
+def test_a_session_never_mixes_stated_and_computed_signals(project: Project) -> None:
+    other = execution("other", "a", END, session_id="s", signals={"coherence": 0.9})
+    computed(project, call(1, status="failure"), other)
+    [session] = project.rows("session_scores")
+    assert (session["total_traces"], session["traces_evaluated"], session["signal_source"]) == (2, 1, "stated")
+    assert (session["agent_reliability"], session["flagged_traces"]) == (0.9, [])
+
+
+def test_signals_that_come_later_replace_a_computed_one(project: Project) -> None:
+    given = {"type": "signals", "execution_id": "e", "at": END.isoformat(), "tool_correctness": 1}
+    computed(project, call(1, status="failure"), given)
+    [trace] = project.rows("trace_risks")
+    assert (trace["tool_risk"], trace["signal_source"]) == (0, "stated")
+
+
+def test_calls_of_another_agents_execution_of_the_same_id_do_not_count(project: Project) -> None:
+    row = computed(project, call(1), call(2, status="failure", agent_id="b"), call(3, status="failure", agent_id=None))
+    assert (row["tool_calls"], row["tool_failures"]) == (2, 1), "one that names no agent belongs to every one"
+
+
+def test_a_call_of_an_earlier_hour_counts(project: Project) -> None:
+    project.write_log("early.jsonl", [line(call(-30, status="failure"))])
+    assert computed(project, call(1))["signal_tool_correctness"] == 0.75
+
+
+# -- what instrumentors record -----------------------------------------------------------------------------------------
+
+RECORDED = {
+    "openai-agents-openinference/crash_max_turns": [(2, 0, 0, 4, 2)],  # both turns asked for the same, and got it
+    "openai-agents-openllmetry/crash_max_turns": [(2, 0, 0, 4, 2)],
+    "pydantic-ai-otel/crash_retries": [
+        (2, 2, 0, 4, 1)
+    ],  # the model asked twice alike, the second failure told no result
+    "smolagents-openinference/recovered": [(3, 1, 1, 6, 1)],
+    "langgraph-openinference/recovered_handled": [(1, 1, 0, 3, 0)],
+    "langgraph-openllmetry/recovered_handled": [(1, 1, 0, 3, 0)],
+    "crewai-openinference/nested": [(2, 0, 0, 6, 0)],  # the outer agent passed on the answer of the inner one
+    "vercel-ai-7-otel/recovered": [(1, 1, 0, 3, 0)],
+    "llama-index-otel/recovered": [(1, 1, 0, 0, 0)],  # records no contents
+    "google-adk-openinference/good": [(1, 0, 0, 2, 0), (1, 0, 0, 2, 0)],
+}
+"""By recording, of each execution: tool calls, failures, repaired ones, steps, repeated ones; from its `told.yaml`."""
+COUNTS = ("tool_calls", "tool_failures", "repaired_failures", "steps", "repeated_steps")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    project = Project(tmp_path_factory.mktemp("computed"))
+    for name in RECORDED:
+        project.write_log(f"{name}.jsonl", (RECORDINGS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+    project.materialize(HOUR_OF_ALL, only=STEPS)
+    yield project
+
+
+@pytest.mark.parametrize("recording", RECORDED)
+def test_signals_follow_from_what_real_instrumentors_record(recording: str, recorded: Project) -> None:
+    runs = {row["execution_id"] for row in recorded.rows("executions") if row["source_file"] == f"{recording}.jsonl"}
+    rows = [row for row in recorded.rows("computed_signals") if row["execution_id"] in runs]
+    assert sorted(tuple(row[name] for name in COUNTS) for row in rows) == RECORDED[recording]
+
+
+# -- what is never kept ------------------------------------------------------------------------------------------------
+
+
+def secret_logs(project: Project) -> None:
+    contents = {
+        "gen_ai__tool__call__arguments": f'{{"q": "{SECRET}"}}', "gen_ai__tool__call__result": SECRET,
+        "input__value": SECRET, "output__value": SECRET, "gen_ai__output__messages": f'[{{"content": "{SECRET}"}}]',
+    }  # fmt: skip
+    spans = [agent(1, 1, END, **contents), tool(1, 2, END, 1, **contents), chat(1, 3, END, 1, **contents)]
+    project.write_log("spans.jsonl", [otlp_line(*spans)])
+    records = [call(1, arguments={"q": SECRET}, result=SECRET), answer(2, SECRET), execution("e", "a", END)]
+    project.write_log("a.jsonl", [line(record) for record in records])
+
+
+def test_no_content_is_in_the_warehouse(project: Project) -> None:
+    secret_logs(project)
+    project.materialize(HOUR_ONE, only=STEPS)
+    assert sum(row["steps"] for row in project.rows("computed_signals")) == 4
+    for table in ALL_TABLES:
+        assert project.query(f"SELECT count(*) FROM {table} AS kept WHERE kept::VARCHAR LIKE '%{SECRET}%'") == [(0,)]
+    [call_of_span] = project.query("SELECT arguments_digest FROM tool_calls WHERE span_id IS NOT NULL")
+    assert len(call_of_span[0]) == 16
+
+
+def test_digests_of_two_warehouses_differ_unless_they_have_the_same_salt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def digests(name: str) -> set[str]:
+        project = Project(tmp_path / name)
+        secret_logs(project)
+        project.ingest(HOUR_ONE)
+        project.ingest(HourRange(START, START + timedelta(hours=2)))  # by the salt of the first time
+        return {row["arguments_digest"] for row in project.rows("tool_calls")}
+
+    assert digests("one") == digests("other")
+    monkeypatch.delenv("HEALTH_DIGEST_SALT")
+    random = [digests("third"), digests("fourth")]
+    assert not random[0] & random[1]
