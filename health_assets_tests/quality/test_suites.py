@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -12,7 +12,7 @@ import ibis
 import pandas as pd
 import pytest
 
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.targets import load_targets
 from health_assets.quality import evaluation
 from health_assets.quality.batches import Source
@@ -865,6 +865,29 @@ def test_a_check_that_breaks_does_not_disturb_the_others_of_a_large_batch(
         results = results_of(sound, session, "executions")
     assert red(results) == {"values_are_known", "shares_are_between_0_and_1"}
     assert len(results["values_are_known"].samples) <= 10
+
+
+@pytest.mark.parametrize("small_rows", [5, 10**6], ids=["large", "small"])
+def test_rows_of_an_hour_that_lies_in_a_hole_break_no_check(
+    sound: Project, monkeypatch: pytest.MonkeyPatch, small_rows: int
+) -> None:
+    monkeypatch.setattr(evaluation, "SMALL_BATCH_ROWS", small_rows)
+    asked = HourGroups.of(hour for hour in HOURS if hour != HIT)
+    broken = "UPDATE executions SET confidence = 2 WHERE hour >= ?"
+    with changed(sound) as session:
+        session.query(broken, [HIT])
+        source = replace(source_of(sound, session, "executions"), some=asked)
+        [result] = evaluate(SUITES["executions"], source, ["shares_are_between_0_and_1"])
+        assert [(hour.hour, hour.unexpected_count > 0) for hour in result.hours] == [
+            (hour, hour > HIT) for hour in asked
+        ]
+        assert set(result.samples["hour"]) == {hour for hour in asked if hour > HIT}
+        session.query("UPDATE executions SET confidence = 1 WHERE hour > ?", [HIT])
+        [result] = evaluate(SUITES["executions"], source, ["shares_are_between_0_and_1"])
+        assert result.success
+        session.query("DELETE FROM executions WHERE hour <> ?", [HIT])
+        [result] = evaluate(SUITES["executions"], replace(source), ["shares_are_between_0_and_1"])
+        assert result.success
 
 
 # -- history -----------------------------------------------------------------------------------------------------------
