@@ -12,7 +12,7 @@ from datetime import datetime
 from health_assets.core.hours import HourRange
 from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
-from health_assets.logs.routing import Rejection
+from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.pipeline.append_detection import Appended
 from health_assets.warehouse.file_slices import FileSlice, SliceContent
 
@@ -94,10 +94,12 @@ class IngestReport:
             secrets_redacted=loaded.secrets_redacted + self.secrets_redacted,
             lines_redacted=loaded.lines_redacted + self.lines_redacted,
             changed_hours=self.changed_hours | {hour for hour in loaded.changed_elsewhere if hour in span},
-            main_rejection=self.main_rejection if self.has_read else loaded.main_rejection,
+            main_rejection=main_rejection(filter(None, [loaded.main_rejection, self.main_rejection])),
             told={**loaded.told, **self.told},
             read_by_file={**loaded.read_by_file},
         )
+        if both.rejected < both.lines_read + both.spans_read:
+            both.main_rejection = None
         for name, (lines, rejected) in self.read_by_file.items():
             both.add_to_file(name, lines, rejected)
         return both

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -23,6 +24,7 @@ from health_assets.cli.outcomes import Outcome
 from health_assets.cli.run_report import print_outcome
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.warehouse.fingerprints import OF_NO_SUITE
 from health_assets_tests.support.commands_here import command_here
@@ -38,6 +40,7 @@ from health_assets_tests.support.projects import (
     hours_from,
     lasting_folder,
     materialize_arguments,
+    run_steps,
 )
 
 HOURS = hours_from(START, 3)
@@ -441,6 +444,23 @@ def test_a_run_whose_lines_were_all_rejected_names_the_most_frequent_reason_and_
     assert "all_rejected" not in project.materialize(HOURS, only=["ingest"])["raw_logs"], "nothing was read"
     project.write_log("c.jsonl", ["bad", line(execution("e", "planner", START))])
     assert "all_rejected" not in project.materialize(HOURS, only=["ingest"])["raw_logs"], "a good line is among them"
+
+
+def test_a_bad_line_that_comes_during_a_run_does_not_hide_the_good_lines_loaded_just_before(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write_log("a.jsonl", ["bad"])
+    loaded = load_new_logs(project.pipeline)
+    nothing_new = run_steps(replace(project.pipeline, loaded=loaded), HOURS, only=["ingest"])["raw_logs"]
+    assert nothing_new["all_rejected"] == "not valid JSON (1 line, first in a.jsonl:1)"
+    project.write_log("b.jsonl", ["worse", "type"])
+    both = run_steps(replace(project.pipeline, loaded=loaded), HOURS, only=["ingest"])["raw_logs"]
+    assert both["all_rejected"] == "not valid JSON (3 lines, first in a.jsonl:1)"
+    project.write_log("c.jsonl", [line(execution("e", "planner", START))])
+    loaded = load_new_logs(project.pipeline)
+    project.write_log("d.jsonl", ["half a li"])
+    read = run_steps(replace(project.pipeline, loaded=loaded), HOURS, only=["ingest"])["raw_logs"]
+    assert (read["lines_read"], read["lines_rejected"]) == (2, 1)
+    assert "all_rejected" not in read
 
 
 def test_want_of_memory_is_one_sentence(tmp_path: Path) -> None:
