@@ -78,7 +78,8 @@ def ingest_logs(
                 )  # fmt: skip
                 return then(session, report, {**odd, **report.told})
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
-            failures.add(files, error.faults)
+            if not failures.add(files, error.faults):
+                raise HealthAssetsError(f"what cannot be read is no raw log that was listed: {error}") from error
 
 
 def load_new_logs(
@@ -144,12 +145,13 @@ class _Failures:
         self._stamps: dict[str, set[Stamp]] = {}
         self._reasons: Faults = {}
 
-    def add(self, files: Sequence[RawFile], faults: Faults) -> None:
-        """Note which of the files, as they were listed, cannot be read, and why."""
-        for file in files:
-            if file.source_file in faults:
-                self._stamps.setdefault(file.source_file, set()).add(file.stamp)
+    def add(self, files: Sequence[RawFile], faults: Faults) -> bool:
+        """Note which of the files, as they were listed, cannot be read, and why; gives whether any is among them."""
+        failed = [file for file in files if file.source_file in faults]
+        for file in failed:
+            self._stamps.setdefault(file.source_file, set()).add(file.stamp)
         self._reasons |= faults
+        return bool(failed)
 
     def still_of(self, files: Sequence[RawFile]) -> Faults:
         """Faults of these files that are as they were when they could not be read, or that failed too often."""

@@ -22,6 +22,8 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.stores import is_among
+from health_assets.pipeline import log_ingestion
+from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.retention import prune
 from health_assets.warehouse.fingerprints import EVERY_LOG_WAS_READ
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
@@ -95,6 +97,22 @@ def test_many_unreadable_logs_are_counted_and_the_first_are_named(project: Proje
     assert "gone-02.jsonl" in done.stderr
     assert "gone-03.jsonl" not in done.stderr
     assert done.stderr.rstrip().endswith("and 27 more")
+
+
+def test_a_fault_of_a_file_that_was_not_listed_ends_the_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To list the logs again would not leave it out."""
+    project.write_log("a.jsonl", [line(execution("a", "planner", START))])
+    tries = []
+
+    def fails(*_: Any, **__: Any) -> None:
+        tries.append(1)
+        assert len(tries) < 10, "it tries for ever"
+        raise UnreadableFilesError({"deep/": "cannot list the folder deep: it is gone"})
+
+    monkeypatch.setattr(log_ingestion, "ingest", fails)
+    with pytest.raises(HealthAssetsError, match="no raw log that was listed: cannot list the folder deep: it is gone"):
+        load_new_logs(project.pipeline)
+    assert tries == [1]
 
 
 def test_a_pipe_and_a_folder_named_like_a_log_are_no_logs(project: Project) -> None:
