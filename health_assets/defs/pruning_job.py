@@ -3,8 +3,6 @@
 Dagster's own runs are another matter (`defs.run_retention`).
 """
 
-from datetime import UTC, datetime
-
 import dagster as dg
 
 from health_assets.core.settings import Settings
@@ -61,8 +59,8 @@ def prune_hours_schedule(settings: Settings, placement: Placement = ALONE) -> dg
 
 
 def prune_now(pipeline: Pipeline, days: int | None) -> Pruned:
-    """Drop what is older than so many days, or than the setting says, by the clock."""
-    before = cutoff(pipeline.settings, days, datetime.now(UTC))
+    """Drop what is older than so many days, or than the setting says, by the clock of the pipeline."""
+    before = cutoff(pipeline.settings, days, pipeline.clock())
     warehouse = pipeline.open()
     with warehouse.read():  # a warehouse that is not there is told rather than made
         pass

@@ -19,7 +19,7 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.defs.build import build_definitions
-from health_assets.defs.pruning_job import COMPONENTS, JOB, prune_hours_job
+from health_assets.defs.pruning_job import COMPONENTS, JOB, prune_hours_job, prune_now
 from health_assets.defs.schedules import _hours_due
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.write_lock.write_lock import WriteLock
@@ -506,6 +506,16 @@ def test_the_job_drops_what_the_setting_says_and_is_there_only_with_the_setting(
         definitions = build_definitions(settings, HOURS)
         names = {one.name for one in [*(definitions.jobs or []), *(definitions.schedules or [])]}
         assert ({JOB, f"{JOB}_daily"} <= names) == is_there
+
+
+def test_the_days_are_counted_by_the_clock_of_the_pipeline(tmp_path: Path) -> None:
+    project = Project(tmp_path, window_hours=WINDOW_HOURS, lookback_hours=LOOKBACK_HOURS)
+    project.write_log("a.jsonl", [line(execution("a", "planner", START))])
+    project.materialize(hours_from(START, 1), only=["ingest"])
+    for days_later, rows in ((2, 0), (4, 1)):
+        project.now = START + timedelta(days=days_later)
+        pruned = prune_now(project.pipeline, 3)
+        assert (pruned.before, pruned.rows.get("executions", 0)) == (project.now - timedelta(days=3), rows)
 
 
 def test_the_copy_that_the_documentation_shows_is_the_same_warehouse(
