@@ -75,7 +75,7 @@ class Derived:
         top: that table, best rows first, from the rows of the hours.
         told_with: adds what other tables say of these rows by then.
         needs: things that hours must hold for it to have rows; said in the metadata where it has none.
-        back_hours: of its deps, how many hours that end with its own an hour is made from.
+        back_hours: of `upstream`, how many hours that end with its own an hour is made from.
         same_hour_upstream: further assets that it is made from, of which an hour looks at the same hour alone.
         blocked_by: assets whose failing checks stop it, although it is not made from their rows.
         is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are

@@ -148,7 +148,7 @@ class LoadPlan:
         return {file_slice: lines for file_slice, lines in found.items() if file_slice.source_file in names}
 
     def lines_less(self, found: Mapping[FileSlice, SliceContent]) -> dict[FileSlice, int]:
-        """Count by how many lines a part of a changed file has become shorter, where it has.
+        """Count by how many lines a slice of a changed file has become shorter, where it has.
 
         A rejected line that the file no longer has may be a good one now, such as one that was half written, and a good
         one a rejected one. The file may hold what it held all the same (`file_matching.cut_or_replaced`).
@@ -175,7 +175,7 @@ class LoadPlan:
     def _compared(
         self, found: Mapping[FileSlice, SliceContent]
     ) -> Iterator[tuple[FileSlice, SliceContent, SliceContent]]:
-        """Every part of a fresh file, with what it held before and what it holds now."""
+        """Every slice of a fresh file, with what it held before and what it holds now."""
         now = self.fresh_slices(found)
         for file_slice in self.before.keys() | now.keys():
             yield (

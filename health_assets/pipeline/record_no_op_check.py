@@ -59,7 +59,7 @@ def rests_on(hours: HourRange | HourGroups, settings: Settings) -> HourRange:
 
 def _lacks(session: Session, scope: IngestScope, hours: HourGroups, settings: Settings) -> Iterator[str]:
     """Reasons that lie in the tables: what waits or was dropped, and rows that are not those of the ledger."""
-    if LoadedState(session).lacks_parts(scope.span):
+    if LoadedState(session).lacks_slices(scope.span):
         yield "lines wait to be loaded"
     if any(scope.restored.values()):
         yield "hours come back that retention dropped"

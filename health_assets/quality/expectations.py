@@ -200,10 +200,10 @@ class Check:
 
 
 RowsMaker = Callable[[Any], ir.Table]
-"""Makes rows, an expression with `hour`, from a `quality.batches.common.Source`."""
+"""Makes rows, an expression with `hour`, from a `quality.batches.Source`."""
 
 HoursMaker = Callable[[Any], pd.DataFrame]
-"""Makes facts by hour, a small frame with `hour`, from a `quality.batches.common.Source`."""
+"""Makes facts by hour, a small frame with `hour`, from a `quality.batches.Source`."""
 
 
 @dataclass(frozen=True, kw_only=True)

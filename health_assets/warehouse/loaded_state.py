@@ -16,8 +16,8 @@ class LoadedState:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def lacks_parts(self, hours: HourRange) -> bool:
-        """Whether a part of these hours is not in its table, or one of any hour that each run looks after.
+    def lacks_slices(self, hours: HourRange) -> bool:
+        """Whether a slice of these hours is not in its table, or one of any hour that each run looks after.
 
         That are spans, what was put off with them, rows of logs that are nowhere any more, and lines of files that are
         gone and not written off yet.

@@ -1,6 +1,6 @@
 """Hours of the raw logs: what the logs hold for which hour, as far as they have been read.
 
-What belongs here: looking at `raw_logs` hour by hour, without changing it. What does not: which parts a table lacks,
+What belongs here: looking at `raw_logs` hour by hour, without changing it. What does not: which slices a table lacks,
 and keeping the account (`ledger`).
 """
 
@@ -49,10 +49,10 @@ class LogCoverage:
         """Hours with records in the logs that were read."""
         rows = self._session.query(
             """
-            SELECT DISTINCT parts.hour, parts.record_type = 'rejected', parts.is_loaded,
+            SELECT DISTINCT slices.hour, slices.record_type = 'rejected', slices.is_loaded,
                 files.source_file IS NOT NULL AND files.gone_at IS NULL
-            FROM raw_logs AS parts LEFT JOIN raw_files AS files ON files.source_file = parts.source_file
-            WHERE parts.lines > coalesce(parts.lost, 0)
+            FROM raw_logs AS slices LEFT JOIN raw_files AS files ON files.source_file = slices.source_file
+            WHERE slices.lines > coalesce(slices.lost, 0)
             """
         )
         return CoveredHours(

@@ -38,9 +38,9 @@ def executions(project: Project) -> list[tuple[str, datetime]]:
     return project.query("SELECT execution_id, hour FROM executions ORDER BY hour, execution_id")
 
 
-def lacks_parts(project: Project) -> bool:
+def lacks_slices(project: Project) -> bool:
     with project.warehouse.read() as session:
-        return LoadedState(session).lacks_parts(hours_from(LAST - 3 * HOUR, 4))
+        return LoadedState(session).lacks_slices(hours_from(LAST - 3 * HOUR, 4))
 
 
 def test_an_hour_that_another_run_loaded_makes_the_hours_after_it_stale_once_it_is_made(project: Project) -> None:
@@ -76,10 +76,10 @@ def test_what_the_horizon_leaves_out_is_nothing_that_the_next_run_has_to_do(proj
     lines.append(otlp_line(agent(2, 1, HORIZON - 2 * HOUR)))  # spans of it are loaded for the hours after it
     project.write_log("a.jsonl", lines)
     project.ingest(HourRange.of(LAST), horizon=HORIZON)
-    assert not lacks_parts(project)
+    assert not lacks_slices(project)
     project.write_log("a.jsonl", [*lines[1:], run_line("newer", LAST)])
     project.ingest(HourRange.of(LAST), horizon=HORIZON)
-    assert not lacks_parts(project)
+    assert not lacks_slices(project)
     assert executions(project) == [("new", LAST), ("newer", LAST)]
 
 
