@@ -196,7 +196,7 @@ class Session(ABC):
         *,
         into: str | None = None,
     ) -> int:
-        """Keep one of the rows of these hours with equal `keys`: the greatest by `order`, any of equal ones.
+        """Keep one of the rows of these hours with equal `keys`: the greatest by `order`, then by the other columns.
 
         Args:
             name: the table.
@@ -214,7 +214,11 @@ class Session(ABC):
         # looking for one costs a tenth of ranking all, and mostly there is none
         if not self.query(f"SELECT 1 {inside} GROUP BY {key} HAVING count(*) > 1 LIMIT 1", span):
             return 0
-        greatest_first = ", ".join(f"{column} DESC" for column in (*order, self.row_id))
+        # the other columns are dear to sort by, and mostly no two rows are equal but for them
+        has_ties = self.query(
+            f"SELECT 1 {inside} GROUP BY {', '.join((*keys, *order))} HAVING count(*) > 1 LIMIT 1", span
+        )
+        greatest_first = ", ".join((*_descending(name, order, has_ties=bool(has_ties)), f"{self.row_id} DESC"))
         ranked = (
             f"SELECT {self.row_id}, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place {inside}"
         )
@@ -266,6 +270,13 @@ class Session(ABC):
         self.delete_hours(name, hours)
         self._insert_from(name, "rewritten")
         self.query("DROP TABLE rewritten")
+
+
+def _descending(name: str, order: Sequence[str], *, has_ties: bool) -> list[str]:
+    """Terms of ORDER BY, the greatest row first: by some columns, and where these have ties by all others."""
+    others = {column: kind for column, kind, *_ in describe(name) if column not in order} if has_ties else {}
+    texts = {column: f'CAST({column} AS VARCHAR) COLLATE "C"' for column, kind in others.items() if kind == "json"}
+    return [f"{texts.get(column, column)} DESC NULLS LAST" for column in (*order, *others)]
 
 
 @cache

@@ -1,6 +1,7 @@
 """A session reads expressions of few rows as dicts, alike on both engines."""
 
 from datetime import timedelta
+from itertools import permutations
 from pathlib import Path
 
 import ibis
@@ -53,6 +54,39 @@ def test_of_rows_with_one_key_those_of_the_latest_hour_are_the_newest(project: P
         found = session.dicts(newest(ibis.memtable(ROWS), "agent_id").order_by("agent_id"))
     assert [(row["agent_id"], row["hour"]) for row in found] == [("a", START + HOUR), ("b", START + 2 * HOUR)]
     assert list(found[0]) == ROWS.column_names
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"model": ["a", "B", None]},
+        {"violations": ['[{"constraint": "b"}]', None, '[{"constraint": "A"}]']},
+        {"task_id": ["t"] * 3, "cost_usd": [None, 0.5, 2.0]},
+    ],
+    ids=lambda others: " ".join(others),
+)
+def test_of_rows_with_one_key_and_place_the_same_stays_in_whatever_order_they_came(
+    project: Project, others: dict[str, list]
+) -> None:
+    columns = ["hour", "agent_id", "execution_id", "ended_at", "source_file", "line_number", *others]
+    place = [START, "planner", "e", START + HOUR / 2, "a.jsonl", 1]
+    rows = [[*place, *values] for values in zip(*others.values(), strict=True)]
+    found = set()
+    with project.warehouse.write() as session:
+        for statement in drop_constraints("executions", "superseded_executions"):
+            session.query(statement)
+        for ordered in permutations(rows):
+            for table in ("executions", "superseded_executions"):
+                session.query(f"DELETE FROM {table}")
+            for row in ordered:
+                marks = ", ".join("CAST(? AS JSON)" if column == "violations" else "?" for column in columns)
+                session.query(f"INSERT INTO executions ({', '.join(columns)}) VALUES ({marks})", row)
+            keys, order = ["hour", "execution_id"], ["ended_at", "source_file", "line_number"]
+            hours = HourRange.of(START)
+            assert session.delete_duplicates("executions", hours, keys, order, into="superseded_executions") == 2
+            found.add(str(session.query(f"SELECT {', '.join(others)} FROM executions")))
+    assert len(found) == 1
+    assert "None" not in found.pop(), "a value that is stated goes before one that is not"
 
 
 def test_the_latest_hour_of_some_is_the_last_that_has_rows(project: Project) -> None:

@@ -155,6 +155,15 @@ def test_of_several_rows_with_one_key_the_greatest_stays(both: Both) -> None:
     doubled(both.duckdb)
     doubled(both.spark)
     both.do(drop)
+    equal_but_for_a_model(both.duckdb)
+    equal_but_for_a_model(both.spark)
+    both.do(drop)
+
+
+def equal_but_for_a_model(session: Session) -> None:
+    """Insert the first hours' executions again, in the same places."""
+    rows = session.hours_of("executions", hours_from(START, 3))
+    session.insert("executions", rows.mutate(model=ibis.literal("m").concat(rows.model.fill_null(""))))
 
 
 def _drop_duplicates(session: Session, order: list[str]) -> int:

@@ -289,12 +289,13 @@ class LakeSession(Session):
         touched = [hour for (hour,) in self._rows(f"SELECT DISTINCT hour FROM ({repeated})")]
         if not touched:
             return 0
-        greatest_first = ", ".join(f"{column} DESC NULLS LAST" for column in order)
+        others = [column for column in columns_of(name) if column not in order]
+        greatest_first = ", ".join(f"`{column}` DESC NULLS LAST" for column in (*order, *others))
         ranked = self._spark.sql(
             f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {greatest_first}) AS place FROM {view} "
             f"WHERE {is_among('hour', touched)}"
         )
-        # of equal rows any may stay, so the choice is made once
+        # rows that are equal in all columns have no order, so the choice is made once
         rows, _ = self._views.keep(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"}))
         kept = rows.get_name()
         columns = ", ".join(f"`{column}`" for column in columns_of(name))
