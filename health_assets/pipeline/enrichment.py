@@ -5,6 +5,7 @@ set-based and for whole hours. What does not: loading lines (`ingestion`), and w
 """
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 import ibis
@@ -24,15 +25,28 @@ from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 
-def resolve_slas(session: Session, hours: HourRange, targets: Targets) -> bool:
-    """Apply targets that changed since executions of these hours were loaded; gives whether any row differs."""
+def resolve_slas(session: Session, hours: HourRange, targets: Targets, among: AbstractSet[datetime]) -> set[datetime]:
+    """Apply targets that changed since executions were loaded; gives the hours of which any row differs.
+
+    Args:
+        session: a write session.
+        hours: the hours that are looked at.
+        targets: limits of SLAs.
+        among: the hours to which they apply.
+    """
+    differing = _with_slas(session, hours, targets)
+    differing = differing.filter(differing.sla_breached != differing.stored_sla_breached)
+    found = session.arrow(differing.select("hour").distinct())["hour"].to_pylist()
+    changed = set(found) & among
+    for some in contiguous(changed):
+        session.rewrite_hours("executions", some, _with_slas(session, some, targets))
+    return changed
+
+
+def _with_slas(session: Session, hours: HourRange, targets: Targets) -> ir.Table:
+    """Executions with the SLA breaches that follow from the targets, and the stored ones beside them."""
     stored = session.hours_of("executions", hours)
-    resolved = resolve_sla(stored.rename(stored_sla_breached="sla_breached"), targets)
-    differing = resolved.filter(resolved.sla_breached != resolved.stored_sla_breached).count()
-    if not session.arrow(differing.as_table())[0][0].as_py():
-        return False
-    session.rewrite_hours("executions", hours, resolved)
-    return True
+    return resolve_sla(stored.rename(stored_sla_breached="sla_breached"), targets)
 
 
 def resolve_names(session: Session, table: str, hours: HourRange, targets: Targets) -> set[datetime]:

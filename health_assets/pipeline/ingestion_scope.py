@@ -49,6 +49,7 @@ class IngestScope:
     ) -> None:
         self.hours = hours
         self.present = present
+        self.lookback_hours = lookback_hours
         self.trace_hours = trace_hours
         self.span = hours.extended_back(lookback_hours - 1) if len(hours) else hours
         # components of the look-back look back themselves; what was dropped there comes back whole or not at all

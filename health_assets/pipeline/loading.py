@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import chain
 
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
-from health_assets.core.hours import EVER, contiguous
+from health_assets.core.hours import EVER, NO_HOURS, contiguous
 from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
@@ -32,7 +32,7 @@ from health_assets.pipeline.file_reading import ReadResult, ReadTask, RowFilter,
 from health_assets.pipeline.ingestion_scope import IngestScope, LoadPlan
 from health_assets.pipeline.superseding import add_up_violations, keep_winners
 from health_assets.pipeline.trace_assembly import TraceAssembly, affected_hours, traces_of
-from health_assets.schema.catalog import ID_OF_TABLE, TABLE_OF_RECORD
+from health_assets.schema.catalog import ID_OF_TABLE, TABLE_OF_RECORD, columns_of
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.file_slices import EMPTY_SLICE, TRACES, Entry, FileSlice, SliceContent
@@ -91,6 +91,8 @@ class Loading:
         """Slices that should be loaded and cannot be read, with their records."""
         self._competing: set[datetime] = set()
         """Hours of which tables with ids lost or got rows, whether or not these are others than before."""
+        self._gained: dict[str, set[datetime]] = {table: set() for table in RECORD_TABLES}
+        """By table, hours that got rows, which are made with the targets of now."""
 
     def compare_with_ledger(self) -> LoadPlan:
         """Find out which files have changed and which slices the tables lack; what they have wrongly counts as lacking.
@@ -222,6 +224,7 @@ class Loading:
         assembly = TraceAssembly(self._session, self._targets, scope.trace_hours, scope.includes)
         assembly.bring_up_to_date(hours - incomplete)
         self._competing |= _hours_with_ids(assembly.loaded)
+        self._note_gained(assembly.loaded)
         return assembly.changed | (due.not_loaded & assembly.loaded)
 
     def _read(
@@ -282,9 +285,15 @@ class Loading:
             self._future |= account.future
         self.told |= {name: sentence for name, own in notes.items() if (sentence := _told_notes(own))}
         self._ledger.write_notes(names_of(files), notes)
-        read = [file_slice for file_slice, lines in appended.without_known(found).items() if lines]
-        self._competing |= _hours_with_ids(file_slice for file_slice in read if file_slice in wanted)
+        with_lines = [file_slice for file_slice, lines in appended.without_known(found).items() if lines]
+        read = [file_slice for file_slice in with_lines if file_slice in wanted]
+        self._competing |= _hours_with_ids(read)
+        self._note_gained(read)
         return found
+
+    def _note_gained(self, slices: Iterable[FileSlice]) -> None:
+        for file_slice in slices:
+            self._gained[TABLE_OF_RECORD[file_slice.record_type]].add(file_slice.hour)
 
     def keep_winners(self) -> tuple[int, set[datetime]]:
         """Let one row of each agent and id stay in each hour, with the violations of all lines of an execution.
@@ -294,7 +303,10 @@ class Loading:
         """
         superseded, added_up = 0, set()
         for hours in contiguous(self._competing, gap_hours=GAP_HOURS):
-            superseded += keep_winners(self._session, hours, self._competing, self._targets)
+            lines, back = keep_winners(self._session, hours, self._competing, self._targets)
+            superseded += lines
+            for table, own_hours in back.items():
+                self._gained[table] |= own_hours
             added_up |= add_up_violations(self._session, hours)
         return superseded, added_up
 
@@ -303,25 +315,35 @@ class Loading:
     ) -> dict[str, set[datetime]]:
         """Apply targets that changed since rows were loaded; gives by table the hours that have others now.
 
-        Another limit of an SLA holds for the hours asked for. Another name, and other trust in a log's judgements, hold
-        for all that their windows see, since an agent would be two in them.
+        Hours that got rows in this load are of these targets as a whole, whether or not they were asked for. Another
+        limit of an SLA holds for them and for the hours asked for. Another name, and other trust in a log's judgements,
+        hold for all that their windows see, since an agent would be two in them; the windows of an hour that got rows
+        are those of all hours that are made again for it.
 
         Args:
             first_built: hours that are built for the first time, to which the targets of now apply in any case.
-            with_new_targets: whether they apply to hours that were built before.
+            with_new_targets: whether they apply to hours asked for that were built before and got no rows.
         """
         session, scope, targets = self._session, self._scope, self._targets
-        span = [scope.span] if with_new_targets else contiguous(first_built)
-        asked_hours = contiguous({*scope.hours, *first_built} if with_new_targets else first_built)
+        asked, looked_back_on = (scope.hours, scope.span) if with_new_targets else (NO_HOURS, NO_HOURS)
+        span = contiguous({*looked_back_on, *first_built, *self._seen_with_gained()})
+        of_slas = {*asked, *first_built, *self._gained["executions"]}
         changed: dict[str, set[datetime]] = {}
         for table in RECORD_TABLES:
             changed[table] = set().union(*(resolve_names(session, table, hours, targets) for hours in span))
-        for hours in asked_hours:
-            if resolve_slas(session, hours, targets):
-                changed["executions"] |= set(hours)
+        for hours in contiguous(of_slas, gap_hours=GAP_HOURS):
+            changed["executions"] |= resolve_slas(session, hours, targets, of_slas)
         for hours in span:
             changed["judgements"] |= resolve_judges(session, hours, self._matched.files, self._trusted_judgements)
         return changed
+
+    def _seen_with_gained(self) -> set[datetime]:
+        """The hours that windows see which see an hour that got rows of an agent."""
+        others = self._scope.lookback_hours - 1
+        tables = [table for table in RECORD_TABLES if "agent_id_reported" in columns_of(table)]
+        gained = set().union(*(self._gained[table] for table in tables))
+        ranges = (hours.extended_back(others).extended_forward(others) for hours in contiguous(gained))
+        return {hour for hours in ranges for hour in hours}
 
 
 def _told_notes(notes: Mapping[str, int]) -> str:

@@ -27,7 +27,9 @@ ROW = ("hour", "source_file", "line_number", "execution_id")
 VIOLATIONS = ("violations", "violations_reported")
 
 
-def keep_winners(session: Session, hours: HourRange, competing: AbstractSet[datetime], targets: Targets) -> int:
+def keep_winners(
+    session: Session, hours: HourRange, competing: AbstractSet[datetime], targets: Targets
+) -> tuple[int, dict[str, set[datetime]]]:
     """Keep the greatest row (time, file, line) of each agent and id in each hour, and set the others aside.
 
     Args:
@@ -38,20 +40,21 @@ def keep_winners(session: Session, hours: HourRange, competing: AbstractSet[date
         targets: targets that resolve names and SLA breaches of rows that come back.
 
     Returns:
-        How many lines of logs lost that had not before.
+        How many lines of logs lost that had not before; and by table the hours in which rows may have come back.
     """
-    lines = 0
+    lines, back = 0, dict[str, set[datetime]]()
     for table in sorted(ID_OF_TABLE):
         aside = SUPERSEDED[table]
         counts = session.counts_by_hour(aside, hours)
         lines_before = _lines(session, aside, hours) if counts else 0
-        for some in contiguous(counts.keys() & competing):
+        back[table] = counts.keys() & competing
+        for some in contiguous(back[table]):
             session.insert(table, resolved(session, table, session.hours_of(aside, some), targets))
             session.delete_hours(aside, some)
         order = [ID_OF_TABLE[table][1], "source_file", "line_number"]
         if session.delete_duplicates(table, hours, ["hour", *identity_of(table)], order, into=aside):
             lines += max(0, _lines(session, aside, hours) - lines_before)
-    return lines
+    return lines, back
 
 
 def _lines(session: Session, aside: str, hours: HourRange) -> int:
