@@ -8,12 +8,13 @@ An hour that was materialized without rows is told from one that never was. An h
 state, but does not count as materialized until it is made again.
 
 An hour is stale if one of its inputs changed after it was materialized. Times are enough for that: only a write that
-leaves other rows moves `changed_at`, and writes follow one another.
+leaves other rows moves `changed_at`, and each write is noted later than all before it, also by a clock that was set
+back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import ibis
@@ -302,6 +303,7 @@ class PartitionStates:
         versions: Mapping[datetime, str] | None = None,
         digests: Mapping[datetime, str] | None = None,
         inputs_fingerprint: str | None = None,
+        at: datetime | None = None,
     ) -> None:
         """Write down that these hours of the asset are materialized, and that no check has judged them yet.
 
@@ -314,8 +316,9 @@ class PartitionStates:
             versions: by hour, the version of the formula that made its rows; without one, the asset has no formula.
             digests: by hour, the fingerprint of its rows, where they were taken.
             inputs_fingerprint: digest of what the rows rest on, where it is known.
+            at: the time to note; by default one after every time that is noted.
         """
-        now = self._session.now()
+        now = at or self._write_time()
         span = [hours.start, hours.end]
         rows = self._session.counts_by_hour(asset, hours)
         condition = "asset = ? AND hour >= ? AND hour < ?"
@@ -415,9 +418,16 @@ class PartitionStates:
             self._session.query(
                 f"UPDATE partition_states SET changed_at = ?, {_NOT_KNOWN} "
                 "WHERE asset = ? AND hour IN (SELECT unnest(?))",
-                [self._session.now(), asset, sorted(hours)],
+                [self._write_time(), asset, sorted(hours)],
             )
         return hours
+
+    def _write_time(self) -> datetime:
+        """The time of a write: now, or just after the newest one that is noted, where the clock was set back since."""
+        sql = "SELECT greatest(max(materialized_at), max(changed_at)) FROM partition_states"
+        [(newest,)] = self._session.query(sql)
+        now = self._session.now()
+        return now if newest is None else max(now, newest + timedelta(microseconds=1))
 
     def _fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         return {hour: str(digest) for hour, digest in self._session.digests(asset, hours).items()}

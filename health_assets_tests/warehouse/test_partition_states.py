@@ -211,3 +211,21 @@ def test_the_same_rows_of_another_version_count_as_unchanged(session: Session) -
     before = changed(session, 0)
     PartitionStates(session).replace_rows("system_health", span(0, 1), rows((0, 50.0)), formula_version="2.0")
     assert changed(session, 0) == before
+
+
+def test_a_write_after_the_clock_was_set_back_makes_stale_what_was_made_before(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    materialized = PartitionStates(session)
+    replace(session, span(0, 2), (0, 1.0), (1, 2.0))
+    materialized.note("error_budget", span(0, 2), [])
+    by_the_clock = session.now()
+    monkeypatch.setattr(type(session), "now", lambda _: by_the_clock - timedelta(minutes=1))
+    replace(session, HourRange.of(at(0)), (0, 3.0))
+    statuses = materialized.statuses("error_budget", ["system_health"], span(0, 2))
+    assert {hour for hour, status in statuses.items() if status.is_stale} == {at(0)}
+    materialized.note("error_budget", HourRange.of(at(0)), [])
+    assert not materialized.statuses("error_budget", ["system_health"], span(0, 2))[at(0)].is_stale
+    materialized.correct_rows("system_health", rows((1, 9.0)).select("hour", "health_score"), ["hour"])
+    statuses = materialized.statuses("error_budget", ["system_health"], span(0, 2))
+    assert {hour for hour, status in statuses.items() if status.is_stale} == {at(1)}

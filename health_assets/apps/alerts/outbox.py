@@ -182,8 +182,8 @@ def last_judged_at(session: Session) -> datetime | None:
 
 
 def note_judged(session: Session, hour: datetime, *, is_changed: bool) -> None:
-    """Write down that an hour was judged."""
-    PartitionStates(session).note(ASSET, HourRange.of(hour), [hour] if is_changed else [])
+    """Write down that an hour was judged, by the clock: `last_judged` leaves out what one that ran ahead judged."""
+    PartitionStates(session).note(ASSET, HourRange.of(hour), [hour] if is_changed else [], at=session.now())
 
 
 # -- the outbox --------------------------------------------------------------------------------------------------------
