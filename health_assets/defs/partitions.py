@@ -9,7 +9,7 @@ A run that Dagster starts has the hours of its partitions. A run of the command 
 since they may have holes between them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -105,11 +105,25 @@ def run_groups(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext
     named = context.run.tags.get(HOURS_TAG)
     if named is None:
         return HourGroups((run_hours(context),))
-    bounds = (text.split("/") for text in named.split(","))
-    groups = HourGroups(tuple(HourRange(parse_hour(first), parse_hour(end)) for first, end in bounds))
+    groups = _named_hours(named)
     if is_told_of_partitions(context) and len(context.partition_keys) != len(groups):
         return HourGroups((run_hours(context),))  # started again on Dagster's page, where there are no holes
     return groups
+
+
+def _named_hours(text: str) -> HourGroups:
+    """The hours that a tag names, as `named_hours_tags` writes it."""
+    bounds = (own.split("/") for own in text.split(","))
+    return HourGroups(tuple(HourRange(parse_hour(first), parse_hour(end)) for first, end in bounds))
+
+
+def hours_of_tags(tags: Mapping[str, str]) -> HourGroups | None:
+    """The hours of a run with these tags; None where it has none."""
+    if named := tags.get(HOURS_TAG):
+        return _named_hours(named)
+    first = tags.get(ASSET_PARTITION_RANGE_START_TAG, tags.get(PARTITION_NAME_TAG))
+    last = tags.get(ASSET_PARTITION_RANGE_END_TAG, tags.get(PARTITION_NAME_TAG))
+    return HourGroups((HourRange(parse_hour(first), parse_hour(last) + HOUR),)) if first and last else None
 
 
 def is_told_of_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> bool:

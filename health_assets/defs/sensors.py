@@ -1,7 +1,7 @@
 """The late-log sensor: loads what is new in the logs, and requests the hours that are out of date by it."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from health_assets.core.errors import NoRawRootError, NoWarehouseError, Warehous
 from health_assets.core.hours import EVER, HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
-from health_assets.defs.partitions import hours_tags
+from health_assets.defs.partitions import hours_of_tags, hours_tags
 from health_assets.defs.placement import ALONE, Placement
 from health_assets.defs.schedules import NOTHING_YET, default_sensor_status
 from health_assets.defs.specs import ONLY_STALE_TAG
@@ -55,9 +55,9 @@ def late_logs_sensor(
     """Load new and changed files, and request the hours that they touch and every later hour that depends on them.
 
     The state is in the warehouse: hours are requested for as long as their tables disagree with the tables that they
-    are made from, so nothing is lost when a run fails. What is under way is not requested again, and the same
-    disagreement once an hour at most. What older versions of the formulas made is requested by system, the newest hours
-    first and so many at a time.
+    are made from, so nothing is lost when a run fails. Hours of any run of the job that is under way are left to it,
+    and the same disagreement is requested once an hour at most. What older versions of the formulas made is requested
+    by system, the newest hours first and so many at a time.
 
     Args:
         job_name: the job that materializes hours.
@@ -80,8 +80,10 @@ def late_logs_sensor(
         if _has_instance(context):
             end_runs_of_the_dead(context.instance)  # else what is in the queue behind them would wait for ever
             end_runs_that_never_claimed(context.instance, _claiming(context, placement), time.time())
-        if _is_under_way(context, job_name):
+        unfinished = _unfinished_runs(context, job_name)
+        if any(ONLY_STALE_TAG in run.tags for run in unfinished):
             return dg.SkipReason("a run for late logs is under way")
+        under_way = {hour for run in unfinished for hour in hours_of_tags(run.tags) or ()}
         now = pipeline.clock()
         # the hour that is still the schedule's is not late
         newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute + 1))
@@ -93,11 +95,12 @@ def late_logs_sensor(
                 return dg.SkipReason(NOTHING_YET)
             requests = _loaded(context, pipeline, newest)
             with pipeline.read() as session:
-                requests += [_request(now, one) for one in late_hours(session, settings, newest, now)]
+                requests += [_request(now, one) for one in late_hours(session, settings, newest, now, under_way)]
                 if requests:
                     return dg.SensorResult(requests)
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
-                return dg.SkipReason(_agreement(session, settings, newest, now) + _hint(not_offered))
+                said = _agreement(session, settings, newest, now) + _left_to_runs(under_way)
+                return dg.SkipReason(said + _hint(not_offered))
         except NoRawRootError as error:
             return dg.SkipReason(str(error))
         except NoWarehouseError:
@@ -165,6 +168,11 @@ def _what_is_lost(lost: Sequence[LostLines]) -> str:
     return "".join(f"; {log}" for log in lost[:LOSSES_TOLD]) + more
 
 
+def _left_to_runs(under_way: Collection[datetime]) -> str:
+    """Say how many hours are not looked at, since runs are under way that make them."""
+    return f"; {counted(len(under_way), 'hour is', 'hours are')} left to runs that are under way" if under_way else ""
+
+
 def _hint(not_offered: int) -> str:
     """Say how to see hours with events from before the first one that the pages offer."""
     if not not_offered:
@@ -197,9 +205,8 @@ def _claiming(context: dg.SensorEvaluationContext, placement: Placement) -> Call
     return is_ours
 
 
-def _is_under_way(context: dg.SensorEvaluationContext, job_name: str) -> bool:
-    """Whether a run for late logs has not ended yet."""
+def _unfinished_runs(context: dg.SensorEvaluationContext, job_name: str) -> Sequence[dg.DagsterRun]:
+    """The runs of the job that have not ended yet."""
     if not _has_instance(context):
-        return False
-    filters = dg.RunsFilter(job_name=job_name, statuses=UNFINISHED, tags={ONLY_STALE_TAG: "true"})
-    return bool(context.instance.get_run_records(filters, limit=1))
+        return []
+    return context.instance.get_runs(dg.RunsFilter(job_name=job_name, statuses=UNFINISHED))

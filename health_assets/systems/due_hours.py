@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from health_assets.core.digests import digest_of
-from health_assets.core.hours import HOUR, HourGroups, HourRange
+from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous
 from health_assets.core.settings import Settings
 from health_assets.logs.stores import is_among
 from health_assets.pipeline.fingerprints import RECORDS
@@ -66,7 +66,7 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
 
 
 def late_hours(
-    session: Session, settings: Settings, newest: datetime, now: datetime, besides: Collection[datetime] = ()
+    session: Session, settings: Settings, newest: datetime, now: datetime, under_way: Collection[datetime] = ()
 ) -> list[DueRun]:
     """Hours that are late or of older formulas.
 
@@ -75,14 +75,14 @@ def late_hours(
         settings: how far hours look back, and the first hour that is looked after.
         newest: the newest hour that may be late.
         now: the time, aware.
-        besides: hours that are made anyway.
+        under_way: hours that another run makes, and that are left to it.
     """
     last = PartitionStates(session).newest(SCORED, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
     older = older_results(session, known, settings)
-    late = _late(session, settings, known, newest, older, now)
+    late = contiguous(_late(session, settings, known, newest, older, now) - set(under_way))
     due = [DueRun(hours=HourGroups((hours,)), cause=_cause(session, hours)) for hours in late]
-    made = {*besides, *(hour for hours in late for hour in hours)}
+    made = {*under_way, *(hour for hours in late for hour in hours)}
     for results in older:
         cause = f"{results.system} {results.version} {len(results.due)}"
         due += [
@@ -116,7 +116,7 @@ def _late(
     newest: datetime,
     older: list[OlderResults],
     now: datetime,
-) -> list[HourRange]:
+) -> set[datetime]:
     """Hours with changed or never scored records, hours with changed components, and all that depend on them."""
     ledger = Ledger(session)
     start = first_late_hour(session, settings, known.start, now)
@@ -135,4 +135,5 @@ def _late(
     checked = PartitionStates(session).statuses(SCORED, ["rejected_records"], span)
     alone |= scores | {hour for hour, status in checked.items() if status.is_materialized and status.is_stale}
     depending = {hour for hours in late_ranges(touched, settings.reach_hours, until) for hour in hours}
-    return late_ranges(touched | components - depending, settings.reach_hours, until, only_themselves=alone)
+    ranges = late_ranges(touched | components - depending, settings.reach_hours, until, only_themselves=alone)
+    return {hour for hours in ranges for hour in hours}

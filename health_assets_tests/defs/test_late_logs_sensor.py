@@ -11,8 +11,10 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.defs import sensors
+from health_assets.defs.build import JOB
+from health_assets.defs.partitions import hours_of_tags, hours_tags, named_hours_tags
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.pipeline.resource import Pipeline
@@ -73,6 +75,29 @@ def test_a_late_line_is_loaded_and_its_hour_requested_by_the_same_key_until_more
     assert other.run_key != request.run_key
     world.materialize(tags=other.tags)
     assert tick().skip_message == "the tables agree with all 3 raw logs"
+
+
+def test_hours_that_a_run_makes_are_left_to_it(world: World, tick: Tick, instance: dg.DagsterInstance) -> None:
+    world.write("late.jsonl", [execution(NOON, "late"), execution(NOON - HOUR, "later")])
+    hourly = instance.create_run_for_job(
+        world.definitions().resolve_job_def(JOB),
+        tags=hours_tags(HourRange.of(NOON)),
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    [request] = tick().run_requests or ()
+    assert hours_of_tags(request.tags) == HourGroups((HourRange.of(NOON - HOUR),))
+    instance.delete_run(hourly.run_id)
+    [request] = tick().run_requests or ()
+    assert hours_of_tags(request.tags) == HourGroups((HourRange(NOON - HOUR, NOON + HOUR),))
+
+
+def test_a_new_hour_is_left_to_the_run_of_the_schedule(world: World, tick: Tick, instance: dg.DagsterInstance) -> None:
+    tags = named_hours_tags(HourGroups.of([NOON - 5 * HOUR, NOON]))
+    instance.create_run_for_job(world.definitions().resolve_job_def(JOB), tags=tags, status=dg.DagsterRunStatus.STARTED)
+    world.write("late.jsonl", [execution(NOON, "late")])
+    said = tick()
+    assert not said.run_requests
+    assert str(said.skip_message).endswith("; 2 hours are left to runs that are under way")
 
 
 def test_what_is_too_much_for_a_tick_is_loaded_by_a_run_of_the_newest_hour(

@@ -51,6 +51,23 @@ def test_an_hour_is_due_once_it_is_over_for_as_long_as_the_schedule_waits(projec
     assert one == DueRun(hours=HourGroups((HourRange.of(START + 10 * HOUR),)), only_stale=False)
 
 
+def test_a_new_hour_whose_lines_came_while_it_ran_is_due_once(project: Project) -> None:
+    project.materialize(hours_from(START, 10), only=FLEET)
+    project.write_log("b.jsonl", [line(execution("e10", "planner", START + 10 * HOUR + HOUR / 6))])
+    load(project)
+    [one] = due(project, NOW + HOUR)
+    assert one == DueRun(hours=HourGroups((HourRange.of(START + 10 * HOUR),)), only_stale=False)
+
+
+def test_a_late_line_before_a_new_hour_is_due_beside_it(project: Project) -> None:
+    project.materialize(hours_from(START, 10), only=FLEET)
+    project.write_log("b.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR + HOUR / 6)) for n in (8, 10)])
+    load(project)
+    [new, before] = due(project, NOW + HOUR)
+    assert list(new.hours) == [START + 10 * HOUR]
+    assert list(before.hours) == [START + 8 * HOUR, START + 9 * HOUR]
+
+
 def test_hours_that_were_missed_are_made_with_the_newest_as_far_as_it_looks_back(project: Project) -> None:
     project.materialize(hours_from(START, 3), only=FLEET)
     [missed, *_] = due(project)
