@@ -35,7 +35,10 @@ def default_sensor_status(settings: Settings, placement: Placement) -> dg.Defaul
 
 
 def hourly_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
-    """Materialize the hour that just ended, with any hours before it that earlier runs missed, as one run."""
+    """Materialize the hour that just ended, with any hours before it that earlier runs missed.
+
+    That is one run, or one for each side of an hour whose checks failed, which the late-log sensor asks for.
+    """
 
     @dg.schedule(
         name=placement.name("hourly"),
@@ -46,7 +49,7 @@ def hourly_schedule(job_name: str, settings: Settings, placement: Placement = AL
         execution_timezone="UTC",
         default_status=default_status(settings),
     )
-    def _hourly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+    def _hourly(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         pipeline = placement.pipeline(context)
         newest = newest_finished_hour(context.scheduled_execution_time.astimezone(UTC))
         if settings.first_hour and newest < settings.first_hour:
@@ -57,20 +60,24 @@ def hourly_schedule(job_name: str, settings: Settings, placement: Placement = AL
             return dg.SkipReason(str(error))
         except HealthAssetsError as error:
             context.log.warning(str(error))  # and the run will fail with it, for all to see
-        return dg.RunRequest(
-            run_key=f"{newest:{KEY_FORMAT}}", tags={**hours_tags(_hours_due(newest, pipeline)), **URGENT}
-        )
+        return [
+            dg.RunRequest(
+                run_key=f"{newest:{KEY_FORMAT}}" if newest in hours else f"{newest:{KEY_FORMAT}} {hours}",
+                tags={**hours_tags(hours), **URGENT},
+            )
+            for hours in _hours_due(newest, pipeline)
+        ]
 
     return _hourly
 
 
-def _hours_due(newest: datetime, pipeline: Pipeline) -> HourRange:
+def _hours_due(newest: datetime, pipeline: Pipeline) -> list[HourRange]:
     """The newest hour and what was missed; the newest alone where the warehouse cannot be looked at just now."""
     try:
         with pipeline.waiting_at_most(LOCK_TIMEOUT_S).read() as session:
             return missed_hours(session, pipeline.settings, newest)
     except (NoWarehouseError, WarehouseBusyError):
-        return HourRange.of(newest)
+        return [HourRange.of(newest)]
 
 
 def freshness_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:

@@ -46,7 +46,8 @@ class DueRun:
 def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRun]:
     """Missed hours first, then late ones, then hours of older formulas; none before the first hour was made.
 
-    An hour is missed once it has been over for `settings.schedule_minute` minutes.
+    An hour is missed once it has been over for `settings.schedule_minute` minutes. Hours that fail a check of severity
+    `error` are made apart from the others, which a failing run would leave undone.
 
     Args:
         session: a session, once the logs are loaded.
@@ -59,9 +60,9 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
     if first is None or newest < first:
         return []
     due = []
-    missed = missed_hours(session, settings, newest)
-    if newest not in materialized.of(SCORED, HourRange.of(newest)) and len(missed):
-        due.append(DueRun(hours=HourGroups((missed,)), only_stale=False))
+    if newest not in materialized.of(SCORED, HourRange.of(newest)):
+        missed = missed_hours(session, settings, newest)
+        due = [DueRun(hours=HourGroups((hours,)), only_stale=False) for hours in missed]
     return due + late_hours(session, settings, newest, now, {hour for one in due for hour in one.hours})
 
 
@@ -80,7 +81,7 @@ def late_hours(
     last = PartitionStates(session).newest(SCORED, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
     older = older_results(session, known, settings)
-    late = contiguous(_late(session, settings, known, newest, older, now) - set(under_way))
+    late = _apart(session, _late(session, settings, known, newest, older, now) - set(under_way))
     due = [DueRun(hours=HourGroups((hours,)), cause=_cause(session, hours)) for hours in late]
     made = {*under_way, *(hour for hours in late for hour in hours)}
     for results in older:
@@ -95,12 +96,34 @@ def _cause(session: Session, hours: HourRange) -> str:
     return digest_of(sorted(Fingerprints(session).of_assets([*RECORDS, *DERIVED], hours).items()))[:16]
 
 
-def missed_hours(session: Session, settings: Settings, newest: datetime) -> HourRange:
-    """The newest hour and the earlier hours of its look-back that runs missed; none before the first hour of all."""
+def missed_hours(session: Session, settings: Settings, newest: datetime) -> list[HourRange]:
+    """The newest hour and the earlier hours of its look-back that runs missed; none before the first hour of all.
+
+    Hours that fail a check of severity `error` are left out, which `late_hours` has: the newest would wait for them.
+    """
     span = HourRange.of(newest).extended_back(settings.reach_hours - 1)
     materialized = PartitionStates(session)
-    due = catch_up(newest, materialized.of(SCORED, span), materialized.first(SCORED), settings.reach_hours)
-    return HourRange(min(due.end, max(due.start, settings.first_hour or due.start)), due.end)
+    failing = _failing(session, span) - {newest}
+    done = materialized.of(SCORED, span) | failing
+    due = catch_up(newest, done, materialized.first(SCORED), settings.reach_hours)
+    return contiguous({hour for hour in due if hour >= (settings.first_hour or hour)} - failing)
+
+
+def _failing(session: Session, hours: HourRange) -> set[datetime]:
+    """The hours among these that fail a check of severity `error`."""
+    failed = Fingerprints(session).failed_checks([*RECORDS, *DERIVED], hours)
+    return {hour for check in failed if check.is_error for hour in check.hours}
+
+
+def _apart(session: Session, hours: Collection[datetime]) -> list[HourRange]:
+    """Ranges of these hours, with those that fail a check of severity `error` apart and last.
+
+    A run stops where one of its hours fails, so that the others would never be made with it.
+    """
+    if not hours:
+        return []
+    failing = _failing(session, HourRange(min(hours), max(hours) + HOUR))
+    return [*contiguous(set(hours) - failing), *contiguous(failing.intersection(hours))]
 
 
 def first_late_hour(session: Session, settings: Settings, first: datetime, now: datetime) -> datetime:

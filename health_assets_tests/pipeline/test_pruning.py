@@ -210,7 +210,7 @@ def test_sensor_and_schedule_leave_dropped_hours_alone(steady: Project) -> None:
         os.utime(steady.raw / f"{hour:%H}.jsonl")
     assert late_logs_tick(steady) == []
     newest = HOURS.end - HOUR
-    assert _hours_due(newest, steady.pipeline) == HourRange.of(newest)
+    assert _hours_due(newest, steady.pipeline) == [HourRange.of(newest)]
     steady.materialize(HourRange.of(newest), only=STEPS)  # reads the files that were touched
     assert steady.tables() == left
     assert_lines_are_conserved(steady)

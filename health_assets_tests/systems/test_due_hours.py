@@ -68,6 +68,43 @@ def test_a_late_line_before_a_new_hour_is_due_beside_it(project: Project) -> Non
     assert list(before.hours) == [START + 8 * HOUR, START + 9 * HOUR]
 
 
+def fail_a_check(project: Project, hour: datetime) -> None:
+    """Note of an hour, as a run does, that its executions failed a check."""
+    project.change(
+        "INSERT INTO expectation_results (hour, asset, expectation, success, element_count, unexpected_count, severity) "
+        "VALUES (?, 'executions', 'runtimes_are_plausible', false, 1, 1, 'error')",
+        [hour],
+    )
+
+
+def test_a_new_hour_does_not_wait_for_one_that_fails_a_check(project: Project) -> None:
+    project.materialize(hours_from(START, 7), only=FLEET)
+    load(project)
+    fail_a_check(project, START + 8 * HOUR)
+    missed, last, failing = due(project)
+    assert [list(one.hours) for one in (missed, last, failing)] == [
+        [START + 7 * HOUR], [LAST], [START + 8 * HOUR],
+    ]  # fmt: skip
+    assert (missed.only_stale, last.only_stale, failing.only_stale) == (False, False, True)
+
+
+def test_late_hours_are_made_apart_from_one_among_them_that_fails_a_check(project: Project) -> None:
+    project.materialize(hours_from(START, 10), only=FLEET)
+    project.write_log("late.jsonl", [line(execution("late", "planner", START + 2 * HOUR + HOUR / 2))])
+    load(project)
+    fail_a_check(project, START + 3 * HOUR)
+    ranges = [list(one.hours) for one in due(project)]
+    assert [START + 3 * HOUR] in ranges
+    assert ranges.index([START + 3 * HOUR]) == len(ranges) - 1, "it is made last"
+
+
+def test_a_new_hour_that_fails_a_check_is_due_for_as_long_as_it_was_not_made(project: Project) -> None:
+    project.materialize(hours_from(START, 9), only=FLEET)
+    load(project)
+    fail_a_check(project, LAST)
+    assert due(project) == [DueRun(hours=HourGroups((HourRange.of(LAST),)), only_stale=False)]
+
+
 def test_hours_that_were_missed_are_made_with_the_newest_as_far_as_it_looks_back(project: Project) -> None:
     project.materialize(hours_from(START, 3), only=FLEET)
     [missed, *_] = due(project)
