@@ -4,6 +4,7 @@ Loading logs is `pipeline.log_ingestion`'s; hours that a user names are `pipelin
 """
 
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -11,19 +12,23 @@ from health_assets.core.digests import digest_of
 from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous
 from health_assets.core.settings import Settings
 from health_assets.logs.stores import is_among
-from health_assets.pipeline.fingerprints import RECORDS
+from health_assets.pipeline.fingerprints import RECORDS, upstream
 from health_assets.pipeline.first_hour import EARLIEST
 from health_assets.pipeline.planning import catch_up, late_ranges, newest_finished_hour
-from health_assets.systems.declared_assets import DERIVED
-from health_assets.systems.formula_versions import OlderResults, older_results
-from health_assets.systems.stale_partitions import all_statuses, stale_by_own_hour, stale_hours
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS
+from health_assets.systems.formula_versions import OlderResults, newest_first, older_results
+from health_assets.systems.stale_partitions import all_statuses, missing_systems, stale_by_own_hour, stale_hours
 from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 SCORED = "system_health"
-"""The asset that every run of all systems makes: its hours are the ones that were scored."""
+"""The asset whose hours tell which were missed; what other assets lack of them is late."""
+
+
+ALL_SYSTEMS: tuple[str, ...] = ()
+"""As the systems of a run: every one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +85,57 @@ def late_hours(
     """
     last = PartitionStates(session).newest(SCORED, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
+    start = first_late_hour(session, settings, known.start, now)
+    span = HourRange(min(start, newest + HOUR), newest + HOUR)
     older = older_results(session, known, settings)
-    late = _apart(session, _late(session, settings, known, newest, older, now) - set(under_way))
-    due = [DueRun(hours=HourGroups((hours,)), cause=_cause(session, hours)) for hours in late]
-    made = {*under_way, *(hour for hours in late for hour in hours)}
+    missing = _missing(session, settings, span)
+    whole = missing.pop(ALL_SYSTEMS, set())
+    of_some = set().union(*missing.values())
+    late = _late(session, settings, known, span, older, of_some) | whole
+    ranges = _apart(session, late - set(under_way))
+    due = [DueRun(hours=HourGroups((hours,)), cause=_cause(session, hours)) for hours in ranges]
+    made = {*under_way, *late}
+    for systems, some in missing.items():
+        due += [
+            DueRun(hours=HourGroups((hours,)), systems=systems, cause=_cause(session, hours))
+            for newest_hours in newest_first(some - made)
+            for hours in _apart(session, set(newest_hours))
+        ]
     for results in older:
         cause = f"{results.system} {results.version} {len(results.due)}"
         due += [
-            DueRun(hours=HourGroups((hours,)), systems=(results.system,), cause=cause) for hours in results.newest(made)
+            DueRun(hours=HourGroups((hours,)), systems=(results.system,), cause=cause)
+            for newest_hours in results.newest(made)
+            for hours in _apart(session, set(newest_hours))
         ]
     return due
+
+
+def _missing(session: Session, settings: Settings, hours: HourRange) -> dict[tuple[str, ...], set[datetime]]:
+    """By scoring systems, the hours of which they never made an asset; they are made together.
+
+    Where a check of an asset failed that they are made from, its system is among them: it is judged again before
+    anything is made from it. Systems alone cannot be made of hours that look back on what retention dropped.
+    """
+    lacking = missing_systems(session, hours)
+    if not lacking:
+        return {}
+    failed = Fingerprints(session).failed_checks([*RECORDS, *DERIVED], HourRange(min(lacking), max(lacking) + HOUR))
+    system_of = {asset.name: system for system, assets in SYSTEMS.items() for asset in assets}
+    sources = {
+        system: set().union(*(upstream(asset.name, DERIVED) for asset in assets)) for system, assets in SYSTEMS.items()
+    }
+    dropped_until = PartitionStates(session).dropped_until()
+    alone_from = hours.start if dropped_until is None else dropped_until + 2 * (settings.reach_hours - 1) * HOUR
+    found: dict[tuple[str, ...], set[datetime]] = {}
+    for hour, systems in lacking.items():
+        failing = {check.asset for check in failed if check.is_error and hour in check.hours}
+        judged = failing & set().union(*(sources[system] for system in systems))
+        together = systems | {system_of[asset] for asset in judged if asset in system_of}
+        is_whole = hour < alone_from or not judged.isdisjoint(RECORDS) or len(together) == len(SYSTEMS)
+        names = ALL_SYSTEMS if is_whole else tuple(name for name in SYSTEMS if name in together)
+        found.setdefault(names, set()).add(hour)
+    return found
 
 
 def _cause(session: Session, hours: HourRange) -> str:
@@ -136,20 +182,22 @@ def _late(
     session: Session,
     settings: Settings,
     known: HourRange,
-    newest: datetime,
+    span: HourRange,
     older: list[OlderResults],
-    now: datetime,
+    of_some: AbstractSet[datetime],
 ) -> set[datetime]:
-    """Hours with changed or never scored records, hours with changed components, and all that depend on them."""
-    ledger = Ledger(session)
-    start = first_late_hour(session, settings, known.start, now)
-    span = HourRange(min(start, newest + HOUR), newest + HOUR)
+    """Hours with changed or never scored records, hours with changed components, and all that depend on them.
+
+    Hours that some systems lack, `of_some`, are late only where they changed.
+    """
+    ledger, newest = Ledger(session), span.end - HOUR
     unreadable = ledger.unreadable()
     waiting = [file_slice for file_slice in ledger.not_loaded() if not is_among(unreadable, file_slice.source_file)]
     new = [file_slice for file_slice in [*waiting, *ledger.not_materialized("raw_logs")] if file_slice.hour in span]
     touched = {file_slice.hour for file_slice in new if file_slice.record_type != "rejected"}
     # hours that a run looked back on, and those of a run that died, have raw logs and no score
-    alone = {file_slice.hour for file_slice in [*new, *ledger.not_materialized(SCORED)] if file_slice.hour in span}
+    unscored = {file_slice.hour for file_slice in ledger.not_materialized(SCORED) if file_slice.hour in span}
+    alone = {file_slice.hour for file_slice in new} | unscored - of_some
     statuses = all_statuses(session, known, settings)
     components, scores = stale_hours(statuses, older)
     touched |= stale_by_own_hour(statuses)

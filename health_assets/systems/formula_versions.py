@@ -45,8 +45,7 @@ class OlderResults:
         Args:
             asked: hours that are brought up to date in any case.
         """
-        hours = sorted(self.due - set(asked))[-HOURS_AT_ONCE:]
-        return contiguous(hours)[::-1][:RUNS_AT_ONCE]
+        return newest_first(self.due - set(asked))
 
     def __str__(self) -> str:
         """Their number, and their versions."""
@@ -55,6 +54,11 @@ class OlderResults:
         if self.kept:
             told += f"; {len(self.kept):,} of them keep it, since they look back on hours that retention dropped"
         return told
+
+
+def newest_first(hours: Collection[datetime]) -> list[HourRange]:
+    """Ranges of the newest of these hours, newest first, no more than one go may take."""
+    return contiguous(sorted(hours)[-HOURS_AT_ONCE:])[::-1][:RUNS_AT_ONCE]
 
 
 def older_results(session: Session, hours: HourRange, settings: Settings) -> list[OlderResults]:

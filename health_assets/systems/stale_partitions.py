@@ -1,4 +1,4 @@
-"""Stale partitions: hours of assets whose inputs have changed since they were made.
+"""Stale partitions: hours of assets whose inputs have changed since they were made, and those that were never made.
 
 What belongs here: reading that off the states of all assets' hours. What does not: one asset's hours
 (`pipeline.build_selection`), loading logs (`pipeline.log_ingestion`), and which hours are made of it (`due_hours`).
@@ -27,7 +27,7 @@ def all_statuses(session: Session, hours: HourRange, settings: Settings) -> Stat
 def stale_hours(statuses: Statuses, older: Sequence[OlderResults] = ()) -> tuple[set[datetime], set[datetime]]:
     """Stale hours of components, and of scores.
 
-    An asset that has never been materialized is not stale, and neither are hours from before it first was.
+    Hours that an asset never had are `missing_systems`'.
 
     Args:
         statuses: the statuses of all assets.
@@ -35,16 +35,27 @@ def stale_hours(statuses: Statuses, older: Sequence[OlderResults] = ()) -> tuple
             hours that keep an older version, of all systems, lest what retention dropped comes back for them.
     """
     components, scores = set(), set()
-    known = {hour for hour, status in statuses["agent_health"].items() if status.is_materialized}
     due = {asset.name: results.due for results in older for asset in SYSTEMS[results.system]}
     for name, asset in DERIVED.items():
         made = _made(statuses[name])
         stale = {hour for hour, status in statuses[name].items() if status.is_stale}
         if asset.is_component:
             components |= stale & made
-        elif made:
-            scores |= stale & (made | {hour for hour in known if hour >= min(made)}) - due.get(name, frozenset())
+        else:
+            scores |= stale & made - due.get(name, frozenset())
     return components, scores.difference(*(results.kept for results in older))
+
+
+def missing_systems(session: Session, hours: HourRange) -> dict[datetime, set[str]]:
+    """By hour, the scoring systems of which an asset never had it, of the hours that any score had.
+
+    Scores are made of the hours that runs are asked for, components also of those that they look back on. An asset that
+    a run made without rows has the hour, and so has one whose rows retention dropped.
+    """
+    system_of = {asset.name: system for system, assets in SYSTEMS.items() for asset in assets if not asset.is_external}
+    scores = [name for name in system_of if not DERIVED[name].is_component]
+    lacking = PartitionStates(session).never_made(system_of, scores, hours)
+    return {hour: {system_of[asset] for asset in assets} for hour, assets in lacking.items()}
 
 
 def stale_by_own_hour(statuses: Statuses) -> set[datetime]:

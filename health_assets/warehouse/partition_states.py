@@ -110,6 +110,34 @@ class PartitionStates:
         expected = expected_hours(hours, asked, first_event_hour)
         return {hour for hour in expected if any(hour not in own for own in there)}
 
+    def never_made(self, assets: Iterable[str], among: Iterable[str], hours: HourRange) -> dict[datetime, set[str]]:
+        """By hour, the assets that never had it, of the hours that one of some assets ever had.
+
+        Hours that retention dropped were made.
+
+        Args:
+            assets: the assets.
+            among: assets whose hours are looked at.
+            hours: the hours to look at.
+        """
+        rows = self._session.query(
+            """
+            SELECT known.hour, declared.asset
+            FROM (
+                SELECT DISTINCT hour FROM partition_states
+                WHERE asset IN (SELECT unnest($among)) AND hour >= $start AND hour < $end
+            ) AS known
+            CROSS JOIN (SELECT unnest($assets) AS asset) AS declared
+            LEFT JOIN partition_states AS own ON own.hour = known.hour AND own.asset = declared.asset
+            WHERE own.asset IS NULL
+            """,
+            {"assets": [*assets], "among": [*among], "start": hours.start, "end": hours.end},
+        )
+        found: dict[datetime, set[str]] = {}
+        for hour, asset in rows:
+            found.setdefault(hour, set()).add(asset)
+        return found
+
     def covered(self, asset: str, hours: HourRange, window_hours: int, first_event_hour: datetime | None) -> list[int]:
         """For each hour, how many hours of the window that ends with it the asset has, or lie before the first log."""
         there = self.of(asset, hours.extended_back(window_hours - 1))

@@ -58,7 +58,7 @@ from health_assets_tests.support.dagster_world import (
     stamp,
 )
 from health_assets_tests.support.holders import holding
-from health_assets_tests.support.projects import FLEET, SURVEY_TABLES
+from health_assets_tests.support.projects import FLEET, SURVEY_TABLES, declared_as_made
 
 OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, FEW_READ_LINES_ARE_REJECTED)
 WINDOW_HOURS = 3
@@ -239,8 +239,12 @@ def test_schedules_and_sensor_run_by_themselves(built: Built) -> None:
 def sensor_tick(world: World, instance: dg.DagsterInstance) -> SensorExecutionData:
     """What the late-log sensor says now."""
     definitions = world.definitions()
-    with dg.build_sensor_context(instance, definitions=definitions, resources=world.resources()) as context:
-        return definitions.resolve_sensor_def("late_logs").evaluate_tick(context)
+    sensor, resources = definitions.resolve_sensor_def("late_logs"), world.resources()
+    with (
+        declared_as_made(resources["pipeline"]),
+        dg.build_sensor_context(instance, definitions=definitions, resources=resources) as context,
+    ):
+        return sensor.evaluate_tick(context)
 
 
 def dependent_hours(touched: list[datetime], end: datetime) -> set[datetime]:

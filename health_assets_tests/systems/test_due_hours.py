@@ -8,9 +8,11 @@ import pytest
 from health_assets.cli.running import run_hours
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.pipeline.log_ingestion import load_new_logs
+from health_assets.systems import formula_versions
+from health_assets.systems.declared_assets import SYSTEMS
 from health_assets.systems.due_hours import DueRun, due_hours
 from health_assets_tests.support.logs_made import START, execution, line
-from health_assets_tests.support.projects import FLEET, Project, hours_from
+from health_assets_tests.support.projects import FLEET, Project, declared_as_made, hours_from
 
 SYSTEM = "agent_health_model"
 NOW = START + 10 * HOUR + timedelta(minutes=20)
@@ -29,8 +31,13 @@ def load(project: Project) -> None:
 
 
 def due(project: Project, now: datetime = NOW) -> list[DueRun]:
-    with project.warehouse.read() as session:
+    with declared_as_made(project.pipeline), project.warehouse.read() as session:
         return due_hours(session, project.settings, now)
+
+
+def due_of_all_systems(project: Project) -> list[DueRun]:
+    with project.warehouse.read() as session:
+        return due_hours(session, project.settings, NOW)
 
 
 def late(hours: HourRange) -> DueRun:
@@ -147,3 +154,42 @@ def test_hours_of_an_older_formula_are_due_for_its_system_alone(project: Project
     )
     [one] = due(project)
     assert (list(one.hours), one.systems) == ([LAST], (SYSTEM,))
+
+
+# -- hours that an asset lacks ---------------------------------------------------------------------------------------------
+
+
+def test_hours_that_a_killed_first_run_left_to_other_systems_are_due_for_these(project: Project) -> None:
+    project.materialize(hours_from(START, 10), only=["ingest", *(asset.name for asset in SYSTEMS[SYSTEM])])
+    [one] = due_of_all_systems(project)
+    assert list(one.hours) == [*hours_from(START, 10)]
+    assert (one.only_stale, one.systems) == (True, tuple(name for name in SYSTEMS if name != SYSTEM))
+    made = [asset.name for name in one.systems for asset in SYSTEMS[name]]
+    project.materialize(one.hours, only=["ingest", *made], only_stale=True)
+    assert due_of_all_systems(project) == []
+    project.change("DELETE FROM partition_states WHERE asset = 'agent_usage' AND hour < ?", [START + 2 * HOUR])
+    project.change("UPDATE partition_states SET dropped_digest = '' WHERE hour = ? AND asset = 'executions'", [START])
+    project.change("DELETE FROM partition_states WHERE asset = 'tool_health' AND hour = ?", [LAST])
+    found = [(list(one.hours), one.systems) for one in due_of_all_systems(project)]
+    assert found == [([START + HOUR], ()), ([LAST], ("tool_health",))], "systems alone do not look back on dropped rows"
+
+
+def test_a_missing_hour_is_made_with_the_system_whose_check_failed_before_it(project: Project) -> None:
+    assets = [asset.name for name in (SYSTEM, "error_budget", "agent_usage") for asset in SYSTEMS[name]]
+    project.materialize(hours_from(START, 10), only=["ingest", *assets])
+    project.change("DELETE FROM partition_states WHERE asset = 'error_budget' AND hour >= ?", [LAST - HOUR])
+    project.change(
+        "INSERT INTO expectation_results (hour, asset, expectation, success, element_count, unexpected_count, severity) "
+        "VALUES (?, 'health_components', 'counts_add_up', false, 1, 1, 'error')",
+        [LAST],
+    )
+    found = {tuple(one.hours): one.systems for one in due(project)}
+    assert found == {(LAST - HOUR,): ("error_budget",), (LAST,): (SYSTEM, "error_budget")}
+
+
+def test_of_many_missing_hours_the_newest_are_due_first(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formula_versions, "HOURS_AT_ONCE", 4)
+    project.materialize(hours_from(START, 10), only=[*FLEET, "usage_components", "agent_usage"])
+    project.change("DELETE FROM partition_states WHERE asset = 'agent_usage' AND hour <> ?", [START])
+    [one] = due(project)
+    assert (list(one.hours), one.systems) == ([*hours_from(START + 6 * HOUR, 4)], ("agent_usage",))
