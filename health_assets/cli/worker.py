@@ -6,6 +6,7 @@ due (`systems.due_hours`), and one run (`running`). Everything is imported once,
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -112,19 +113,30 @@ class Worker:
                 self._pipeline.settings, due.hours, lambda _: None, due.systems,
                 say=say, only_stale=due.only_stale, loaded=loaded,
             )  # fmt: skip
-        except WriteLockTimeoutError as error:
+        except WriteLockTimeoutError as error:  # before the run began: the next look tries again
             self._tell(str(error))
+            return False
+        except HealthAssetsError as error:
+            self._note_failure(due, [str(error)])
             return False
         if outcome.was_stopped:
             return True
-        console.print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
-        with self._pipeline.read() as session:
-            print_outcome(console, outcome, session, time.monotonic() - began_s)
         self._failed.pop(due, None)
-        if outcome.problems:
-            self._failed[due] = time.monotonic()
-            say(printable("; ".join(outcome.problems), MOST_TOLD))
+        problems = outcome.problems
+        console.print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
+        try:
+            with self._pipeline.read() as session:
+                print_outcome(console, outcome, session, time.monotonic() - began_s)
+        except HealthAssetsError as error:
+            problems = [*problems, str(error)]
+        if problems:
+            self._note_failure(due, problems)
         return False
+
+    def _note_failure(self, due: DueRun, problems: Sequence[str]) -> None:
+        """Say why a run failed, and leave its hours alone for a while."""
+        self._failed[due] = time.monotonic()
+        say(printable("; ".join(dict.fromkeys(problems)), MOST_TOLD))
 
     def _tell(self, sentence: str) -> None:
         """Say a sentence, once while it is the same."""

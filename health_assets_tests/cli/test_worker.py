@@ -4,17 +4,29 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from health_assets.cli import worker as worker_module
+from health_assets.cli.outcomes import Outcome, OutcomeCollector
 from health_assets.cli.worker import Worker
-from health_assets.core.errors import HealthAssetsError, NoWarehouseError
-from health_assets.core.hours import HOUR, HourRange, floor_hour
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.core.hours import HOUR, HourGroups, HourRange, floor_hour
+from health_assets.core.settings import Settings
 from health_assets.core.wording import seconds_of
+from health_assets.pipeline.ingest_report import IngestReport
+from health_assets.systems.due_hours import DueRun
 from health_assets_tests.support.logs_made import execution, line
-from health_assets_tests.support.projects import Project, assert_same_tables, command_environment, command_line
+from health_assets_tests.support.projects import (
+    FLEET,
+    Project,
+    assert_same_tables,
+    command_environment,
+    command_line,
+)
 
 PATIENCE_S = 240
 TABLES = ("executions", "agent_health", "system_health", "session_scores")
@@ -88,6 +100,73 @@ def test_what_it_leaves_is_what_a_clean_rebuild_makes_and_another_look_finds_not
     before = project.query("SELECT max(materialized_at) FROM partition_states")
     assert worker.look() is False
     assert project.query("SELECT max(materialized_at) FROM partition_states") == before
+
+
+@dataclass
+class Runs:
+    """The runs that a worker asks for, in place of which nothing is made."""
+
+    due: list[DueRun]
+    made: list[HourGroups] = field(default_factory=list)
+    loaded: list[IngestReport | None] = field(default_factory=list)
+    error: HealthAssetsError | None = None
+    problem: str | None = None
+
+    def run_hours(
+        self, settings: Settings, hours: HourGroups, *_: object, loaded: IngestReport | None, **__: object
+    ) -> Outcome:
+        del settings
+        self.made.append(hours)
+        self.loaded.append(loaded)
+        if self.error:
+            raise self.error
+        return replace(OutcomeCollector().outcome(hours, self.problem), files_seen=1)
+
+
+@pytest.fixture
+def scored(project: Project) -> Project:
+    project.write_log("a.jsonl", [run_of(n, n) for n in range(2, 12)])
+    newest = floor_hour(datetime.now(UTC)) - 2 * HOUR
+    project.materialize(HourRange(newest - 9 * HOUR, newest + HOUR), only=FLEET)
+    return project
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    made = Runs([])
+    monkeypatch.setattr(worker_module, "run_hours", made.run_hours)
+    monkeypatch.setattr(worker_module, "due_hours", lambda *_: made.due)
+    return made
+
+
+def due_run(hours_ago: int) -> DueRun:
+    return DueRun(hours=HourGroups((HourRange.of(floor_hour(datetime.now(UTC)) - hours_ago * HOUR),)))
+
+
+def test_a_run_that_cannot_begin_is_told_and_counts_as_failed_and_the_others_are_made(
+    scored: Project, runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.due, runs.error = [due_run(3), due_run(9)], HealthAssetsError("Dagster's records cannot be kept")
+    worker = Worker(scored.pipeline)
+    assert worker.look() is False
+    assert len(runs.made) == 2
+    assert "Dagster's records cannot be kept" in capsys.readouterr().err
+    assert worker.look() is False
+    assert len(runs.made) == 2, "they are left alone for a while"
+
+
+def test_a_warehouse_that_is_busy_after_a_run_ends_nothing(
+    scored: Project, runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def busy(*_: object) -> None:
+        raise WarehouseBusyError("the warehouse is held by another program")
+
+    monkeypatch.setattr(worker_module, "print_outcome", busy)
+    runs.due, runs.problem = [due_run(3)], "a check failed"
+    worker = Worker(scored.pipeline)
+    assert worker.look() is worker.look() is False
+    assert len(runs.made) == 1
+    assert "a check failed; the warehouse is held by another program" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30), (" 5m", 300), ("1h", 3600)])
