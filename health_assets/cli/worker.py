@@ -26,7 +26,7 @@ from health_assets.systems.due_hours import SCORED, DueRun, due_hours
 from health_assets.warehouse.partition_states import PartitionStates
 
 RETRY_S = 3600.0
-"""After a failure the same hours are made again once new logs are there, or after so long."""
+"""After a failure the same hours are made again once new lines touch them, or after so long."""
 
 _log = logging.getLogger(__name__)
 
@@ -63,28 +63,22 @@ class Worker:
         self._pipeline = pipeline
         self._failed: dict[DueRun, float] = {}
         """When hours were made that failed, by the monotonic clock."""
+        self._loaded: IngestReport | None = None
+        """The report of what was loaded since the last run, which the next one checks."""
         self._told = ""
 
     def look(self) -> bool:
         """Load what is new in the logs and make what is due; gives whether a run was asked to end."""
         try:
-            loaded, due = self._due()
+            due = self._due()
         except HealthAssetsError as error:
             self._tell(str(error))
             return False
         self._told = ""
-        if loaded and loaded.has_read:
-            self._failed.clear()
-            if not due:
-                _log.info("loaded %d lines and %d spans", loaded.lines_read, loaded.spans_read)
-        for one in due:
-            if self._make(one, loaded):
-                return True
-            loaded = None
-        return False
+        return any(self._make(one) for one in due)
 
-    def _due(self) -> tuple[IngestReport | None, list[DueRun]]:
-        """What was loaded, and what is due by then.
+    def _due(self) -> list[DueRun]:
+        """Load what is new in the logs; gives what is due by then, without what failed a short while ago.
 
         Raises:
             HealthAssetsError: logs, targets or warehouse cannot be read, or the logs hold no event.
@@ -93,25 +87,40 @@ class Worker:
         with write_lock_of_command(settings, say) as write_lock:
             pipeline = replace(self._pipeline, write_lock=write_lock)
             if _has_scores(pipeline):
-                loaded = load_new_logs(pipeline)
+                self._take(load_new_logs(pipeline))
                 with pipeline.read() as session:
                     due = due_hours(session, settings, pipeline.clock())
             else:
                 selection = select_hours(pipeline, None, None)
-                loaded, due = selection.loaded, [DueRun(hours=selection.hours, only_stale=False)]
-        return loaded, [one for one in due if self._is_to_be_tried(one)]
+                self._take(selection.loaded)
+                due = [DueRun(hours=selection.hours, only_stale=False)]
+        return [one for one in due if self._is_to_be_tried(one)]
+
+    def _take(self, loaded: IngestReport | None) -> None:
+        """Keep what was loaded for the next run, and try again what failed where it may come out otherwise now."""
+        if loaded is None:
+            return
+        if loaded.has_read:
+            _log.info("loaded %d lines and %d spans", loaded.lines_read, loaded.spans_read)
+        back_hours = self._pipeline.settings.reach_hours - 1
+        self._failed = {
+            due: at_s
+            for due, at_s in self._failed.items()
+            if loaded.touched_hours.isdisjoint(due.hours.extended_back(back_hours))
+        }
+        self._loaded = loaded if self._loaded is None else loaded.after(self._loaded)
 
     def _is_to_be_tried(self, due: DueRun) -> bool:
         failed_at_s = self._failed.get(due)
         return failed_at_s is None or time.monotonic() - failed_at_s >= RETRY_S
 
-    def _make(self, due: DueRun, loaded: IngestReport | None) -> bool:
+    def _make(self, due: DueRun) -> bool:
         """Make hours, and print what came of it; gives whether the run was asked to end."""
         began_s = time.monotonic()
         try:
             outcome = run_hours(
                 self._pipeline.settings, due.hours, lambda _: None, due.systems,
-                say=say, only_stale=due.only_stale, loaded=loaded,
+                say=say, only_stale=due.only_stale, loaded=self._loaded,
             )  # fmt: skip
         except WriteLockTimeoutError as error:  # before the run began: the next look tries again
             self._tell(str(error))
@@ -121,6 +130,8 @@ class Worker:
             return False
         if outcome.was_stopped:
             return True
+        if outcome.files_seen:  # else it ended before the logs were looked at
+            self._loaded = None
         self._failed.pop(due, None)
         problems = outcome.problems
         console.print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")

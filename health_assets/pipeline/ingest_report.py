@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from health_assets.core.hours import HourRange
+from health_assets.core.hours import NO_HOURS, HourRange
 from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.routing import Rejection, main_rejection
@@ -34,6 +34,7 @@ class IngestReport:
         lines_redacted: lines and spans that had any.
         changed_hours: hours built whose rows may have changed.
         changed_elsewhere: other hours whose rows have changed, and that runs had built before.
+        touched_hours: all hours whose rows have changed, whether runs had built them or not.
         unreadable: files and folders that cannot be read, with the reason.
         main_rejection: the most frequent reason and its place, where every line was rejected.
         told: by name of a file, a sentence that people should be told of it.
@@ -52,6 +53,7 @@ class IngestReport:
     lines_redacted: int = 0
     changed_hours: set[datetime] = field(default_factory=set)
     changed_elsewhere: set[datetime] = field(default_factory=set)
+    touched_hours: set[datetime] = field(default_factory=set)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     main_rejection: Rejection | None = None
     told: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +96,7 @@ class IngestReport:
             secrets_redacted=loaded.secrets_redacted + self.secrets_redacted,
             lines_redacted=loaded.lines_redacted + self.lines_redacted,
             changed_hours=self.changed_hours | {hour for hour in loaded.changed_elsewhere if hour in span},
+            touched_hours=self.touched_hours | loaded.touched_hours,
             main_rejection=main_rejection(filter(None, [loaded.main_rejection, self.main_rejection])),
             told={**loaded.told, **self.told},
             read_by_file={**loaded.read_by_file},
@@ -102,6 +105,12 @@ class IngestReport:
             both.main_rejection = None
         for name, (lines, rejected) in self.read_by_file.items():
             both.add_to_file(name, lines, rejected)
+        return both
+
+    def after(self, earlier: "IngestReport") -> "IngestReport":
+        """Both reports of loading new logs as one, of which a later run tells."""
+        both = self.with_loaded(earlier, NO_HOURS)
+        both.changed_elsewhere = self.changed_elsewhere | earlier.changed_elsewhere
         return both
 
     @property

@@ -127,6 +127,7 @@ def ingest(
     report.add_built(built)
     elsewhere = _materialized_elsewhere(session, scope, touched)
     report.changed_elsewhere = set().union(*(hours for table, hours in elsewhere.items() if table != "spans"))
+    report.touched_hours = set().union(*touched.values())
     # behind the targets: which calls are an agent's follows from its name
     for some in [*filter(len, [report.hours]), *contiguous(elsewhere["executions"])]:
         touched["executions"] |= resolve_usage(session, some, lookback_hours)

@@ -169,6 +169,29 @@ def test_a_warehouse_that_is_busy_after_a_run_ends_nothing(
     assert "a check failed; the warehouse is held by another program" in capsys.readouterr().err
 
 
+def test_what_failed_is_made_again_once_lines_touch_what_its_hours_look_back_on(scored: Project, runs: Runs) -> None:
+    runs.due, runs.problem = [due_run(5)], "a check failed"
+    worker = Worker(scored.pipeline)
+    worker.look()
+    for number, hours_ago, tries in ((20, 3, 1), (21, 11, 1), (22, 5, 2), (23, 6, 3)):
+        scored.write_log(f"{number}.jsonl", [run_of(number, hours_ago)])
+        worker.look()
+        assert len(runs.made) == tries, f"a line of {hours_ago} hours ago"
+
+
+def test_the_next_run_tells_of_all_lines_that_were_loaded_since_the_last(scored: Project, runs: Runs) -> None:
+    worker = Worker(scored.pipeline)
+    for number, text in enumerate((run_of(20, 2), "bad", "worse")):
+        scored.write_log(f"{number}.jsonl", [text])
+        worker.look()
+    runs.due = [due_run(3), due_run(9)]
+    worker.look()
+    [loaded, nothing] = runs.loaded
+    assert nothing is None
+    assert loaded is not None
+    assert (loaded.lines_read, loaded.rejected, loaded.main_rejection) == (3, 2, None)
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30), (" 5m", 300), ("1h", 3600)])
 def test_a_duration_is_a_number_and_a_unit(text: str, seconds: int) -> None:
     assert seconds_of(text) == seconds
