@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 from health_assets.cli.dagster_home import home_here, records_in
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourGroups
-from health_assets.core.interruption import ended_by_sigterm
+from health_assets.core.interruption import ended_by_sigterm, heeding_sigint
 from health_assets.core.settings import Settings
 from health_assets.core.temporary import temporary_folder
 from health_assets.defs.build import JOB, build_definitions
@@ -62,7 +62,11 @@ def run_in_dagster(
         WriteLockTimeoutError: other runs went on writing to the warehouse.
     """
     settings, run_id = pipeline.settings, str(uuid.uuid4())
-    with _instance() as instance, WriteLock(instance, settings, run_id, this_command(), say=say) as write_lock:
+    with (
+        heeding_sigint(),
+        _instance() as instance,
+        WriteLock(instance, settings, run_id, this_command(), say=say) as write_lock,
+    ):
         with ended_by_sigterm():
             write_lock.take()  # before there is a run in Dagster, so that one that waits holds up no queue
         own = replace(pipeline, write_lock=write_lock)

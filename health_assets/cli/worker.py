@@ -14,7 +14,7 @@ from health_assets.cli.run_report import print_outcome
 from health_assets.cli.running import run_hours, write_lock_of_command
 from health_assets.cli.speaking import MOST_TOLD, console, say
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WriteLockTimeoutError
-from health_assets.core.interruption import ended_by_sigterm
+from health_assets.core.interruption import ended_by_sigterm, heeding_sigint
 from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
 from health_assets.pipeline.ingest_report import IngestReport
@@ -41,7 +41,7 @@ def run_worker(settings: Settings, every_s: float) -> None:
     import_great_expectations()
     worker = Worker(Pipeline(settings=settings))
     try:
-        with ended_by_sigterm():
+        with heeding_sigint(), ended_by_sigterm():
             while True:
                 began_s = time.monotonic()
                 if worker.look():

@@ -80,6 +80,23 @@ def check() -> None:
 
 
 @contextmanager
+def heeding_sigint() -> Iterator[None]:
+    """Let SIGINT end the block also where a shell had the process ignore it, as it has its background jobs.
+
+    Dagster treats SIGTERM as it treats SIGINT, and would ignore both.
+    """
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if not is_ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
 def ended_by_sigterm() -> Iterator[None]:
     """Let a SIGTERM end the block like any other exception, where Python would end the process without tidying up."""
     if threading.current_thread() is not threading.main_thread():

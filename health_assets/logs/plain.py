@@ -4,6 +4,7 @@ What belongs here: blocks of bytes, whatever state the file is in, and the first
 asking a store for them (`read_ahead`), and lines (`files`).
 """
 
+import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from health_assets.logs.stores import RawFile
 BLOCK_BYTES = 8 << 20
 COMPRESSED_BLOCK_BYTES = 256 << 10
 COMPRESSED_HEAD_BYTES = 16 << 10
+PACKED_NAME = re.compile(r"\.gz(\.\d+)?$", re.IGNORECASE)
 
 
 def plain_blocks(file: RawFile, most: Unpacking, meter: Meter | None = None, ahead: Ahead | None = None) -> Blocks:
@@ -87,7 +89,7 @@ def _head_bytes(file: RawFile) -> int:
 
 def is_gzip(file: RawFile) -> bool:
     """Whether its name says that it is packed."""
-    return file.source_file.lower().endswith(".gz")
+    return PACKED_NAME.search(file.source_file) is not None
 
 
 def _up_to(most_bytes: int, blocks: Blocks, skipped_bytes: int = 0) -> Blocks:

@@ -28,21 +28,23 @@ from health_assets.logs import fsspec_loop
 from health_assets.logs.beneath import open_file, status_of, why_not
 from health_assets.logs.folders import Walk, within_calendar
 
-_ROTATED = r"([.-]\d+)?(\.gz)?$"
-"""The ending that log rotation gives a name: `.1`, or a date as `-20260607`."""
+_ROTATED = r"([.-]\d+|[.-]\d{4}-\d\d-\d\d([_T-]\d\d([-:]?\d\d){0,2})?)?(\.gz(\.\d+)?)?$"
+"""The ending that log rotation gives a name: `.1`, or a date as `-20260607` or `.2026-06-07_13`, and `.gz`, `.gz.1`."""
 ENDINGS = ("jsonl", "ndjson", "json")
 """Endings of names that count; a name may have the ending of log rotation behind them, and `.gz`."""
 LOG_NAME = re.compile(rf"(\.({'|'.join(ENDINGS)}){_ROTATED}|\.eval$)", re.IGNORECASE)
 LINES_NAME = re.compile(rf"\.(jsonl|ndjson){_ROTATED}", re.IGNORECASE)
+_BESIDE_LOGS = "tmp|temp|swp|part|partial|crc|md5|sha1|sha256|lock|idx"
+"""Endings of files that programs keep beside logs, or write before they give them their name."""
 NEAR_MISS = re.compile(
-    rf"\.((log|txt|out|jsonlines){_ROTATED}|({'|'.join(ENDINGS)})\.(zst|zstd|bz2|xz|lz4|zip)$)", re.IGNORECASE
+    rf"\.((log|txt|out|jsonlines){_ROTATED}|({'|'.join(ENDINGS)})(~|[.-](?!({_BESIDE_LOGS})$)[\w.:-]+)$)", re.IGNORECASE
 )
 """Names that do not count and that logs often have."""
 MOST_NEAR_MISSES = 20
 """Files of such a name that are told."""
 NAMES_THAT_COUNT = (
-    f"names that count end in {', '.join(f'.{ending}' for ending in ENDINGS)} or .eval, also with .1, -20260607 or .gz "
-    "behind"
+    f"names that count end in {', '.join(f'.{ending}' for ending in ENDINGS)} or .eval, also with .1, -20260607, "
+    ".2026-06-07 or .gz behind"
 )
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
 TIME_FIELDS = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
@@ -363,7 +365,7 @@ def _in_store(url: str, oddities: dict[str, str]) -> list[RawFile]:
             path.removeprefix(prefix).lstrip("/"): path for path, details in found.items() if details["type"] == "file"
         }
         logs = [_object(path, name, found[path], store) for name, path in named.items() if LOG_NAME.search(name)]
-    oddities |= _passed_over(sorted(filter(NEAR_MISS.search, named)))
+    oddities |= _passed_over(sorted(name for name in named if NEAR_MISS.search(name) and not LOG_NAME.search(name)))
     if not is_there:
         raise _no_root(url)
     if prefix in found:

@@ -108,8 +108,9 @@ def load_new_logs(
         if files.new_bytes > most_bytes:
             raise TooMuchToLoadError(f"logs of {files.new_bytes / (1 << 20):,.0f} MB are to be loaded")
 
-    def checked(session: Session, report: IngestReport, _: Mapping[str, str]) -> IngestReport:
+    def checked(session: Session, report: IngestReport, odd: Mapping[str, str]) -> IngestReport:
         check(session)
+        report.told = dict(odd)  # which is not said again by the run that follows
         return report
 
     return ingest_logs(pipeline, None, checked, read_anew=read_anew)

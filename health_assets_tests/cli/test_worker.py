@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from health_assets.cli import worker as worker_module
+from health_assets.cli.dagster_home import write_home
 from health_assets.cli.outcomes import Outcome, OutcomeCollector
 from health_assets.cli.worker import Worker
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
@@ -62,14 +63,26 @@ def is_there(project: Project, execution_id: str) -> Callable[[], bool]:
     return found
 
 
-def test_it_makes_the_hours_of_the_logs_then_late_ones_and_ends_when_it_is_told_to(project: Project) -> None:
+@pytest.mark.parametrize(
+    "ignored",
+    [pytest.param(False, marks=pytest.mark.nightly), True],
+    ids=["as a command", "as a shell's background job"],
+)
+def test_it_makes_the_hours_of_the_logs_then_late_ones_and_ends_when_it_is_told_to(
+    project: Project, ignored: bool
+) -> None:
     project.write_log("a.jsonl", [run_of(n, n) for n in (3, 2)])
-    arguments = ["run", "--every", "1s", "--raw", str(project.raw), "--warehouse", str(project.warehouse_path)]
-    lengths = {"HEALTH_WINDOW_HOURS": "2", "HEALTH_LOOKBACK_HOURS": "4"}
+    arguments = ["run", "--every", "1s", "--raw", str(project.raw)]
+    lengths = {"HEALTH_WINDOW_HOURS": "2", "HEALTH_LOOKBACK_HOURS": "4", "HEALTH_WAREHOUSE": project.warehouse_url}
+    if ignored:  # runs in Dagster, which handles signals its own way
+        write_home(project.folder / "dagster")
+        lengths |= {"DAGSTER_HOME": str(project.folder / "dagster")}
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else signal.getsignal(signal.SIGINT)
     process = subprocess.Popen(
         command_line(*arguments), env=command_environment() | lengths,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+    signal.signal(signal.SIGINT, before)
     try:
         wait_until(is_there(project, "e2"), "no hour was made")
         project.write_log("late.jsonl", [run_of(4, 4), "bad"])

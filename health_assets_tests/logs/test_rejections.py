@@ -818,7 +818,7 @@ def test_files_of_other_kinds_are_left_alone(project: Project) -> None:
 
 
 def test_a_file_whose_name_is_near_that_of_a_log_is_told(project: Project) -> None:
-    near = ["app.log", "app.log.1", "deep/app.txt", "app.jsonl.zst", "app.JSONLINES"]
+    near = ["app.log", "app.log.1", "deep/app.txt", "app.jsonl.zst", "app.JSONLINES", "app.jsonl.bak", "app.json~"]
     for name in [*near, "a.csv", "b.jsonl.tmp", "c.json5", "notes.md", "catalog", ".app.log.swp"]:
         project.write_log(name, [line(GOOD["execution"])])
     (project.raw / "folder.log").mkdir()
@@ -826,6 +826,22 @@ def test_a_file_whose_name_is_near_that_of_a_log_is_told(project: Project) -> No
     assert list_files(project.raw, {}, told) == []
     assert set(told) == set(near)
     assert set(told.values()) == {f"it is not read, for its name: {NAMES_THAT_COUNT}"}
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["1", "20260607", "2026-06-07", "2026-06-07_13", "2026-06-07T13-00-00", "2026-06-07.gz", "1.gz", "gz", "gz.1"],
+)
+def test_a_log_that_was_rotated_is_read_whatever_its_rotation_calls_it(project: Project, ending: str) -> None:
+    names = [f"app.jsonl{separator}{ending}" for separator in (".-" if ending[0] != "g" else ".")]
+    for name in names:
+        content = (line(GOOD["execution"]) + "\n").encode()
+        project.write_files({name: gzip.compress(content) if "gz" in ending else content})
+    told: dict[str, str] = {}
+    assert [file.source_file for file in list_files(project.raw, {}, told)] == sorted(names)
+    assert told == {}
+    project.ingest(HourRange.of(START))
+    assert executions(project) == ["e1"]
 
 
 def test_of_many_such_files_some_are_told(project: Project) -> None:
