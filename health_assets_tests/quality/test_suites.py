@@ -56,7 +56,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
                  "status": "success", "latency_ms": 3, "agent_id": agent},
                 *(
                     {"type": "tool_call", "call_id": f"k {place} {agent} {status}", "tool": "x", "ended_at": at.isoformat(),
-                     "status": status, "latency_ms": 3, "agent_id": agent, "error": "no answer"}
+                     "status": status, "latency_ms": 3, "agent_id": agent, "error": "no answer",
+                     "execution_id": f"e {place} {agent}", "arguments": status}
                     for status in ("success", "failure")
                 ),
                 {"type": "signals", "execution_id": f"e {place} {agent}", "at": at.isoformat(), "coherence": 0.5},
@@ -597,6 +598,8 @@ def _breaks_of_models_and_sessions() -> Iterator[Break]:
         "failure_count = -1",
     ):
         yield _set("model_health", "windows_hold_calls", statement, statement.split()[0])
+    yield Break("computed_signals", "no_more_executions_than_there_are",
+                ("DELETE FROM executions WHERE hour = TIMESTAMPTZ '{hit}'",))  # fmt: skip
     yield Break("trace_risks", "every_execution_in_a_session_is_a_trace",
                 ("DELETE FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}' AND trace_id LIKE 'e%'",))  # fmt: skip
     for column in ("raw_risk", "raw_instability"):

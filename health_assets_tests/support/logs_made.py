@@ -182,9 +182,16 @@ def _tool_call(random: Random, ended_at: datetime, count: int, agent_id: str) ->
         "tool": random.choice(["search", "read", "ünï"]),
         "ended_at": random_time(random, ended_at),
         "status": random.choice(["success", "failure"]),
+        "arguments": {"q": ended_at.second % 2},
+        "result": f"{ended_at.minute % 2} Found",
     } | _sometimes(
         random,
-        {"agent_id": agent_id, "execution_id": "e1", "latency_ms": random.random() * 1000, "error": "no answer"},
+        {
+            "agent_id": agent_id,
+            "execution_id": f"e{min(count, ended_at.minute % 20)}",
+            "latency_ms": random.random() * 1000,
+            "error": "no answer",
+        },
         0.6,
     )
 

@@ -280,9 +280,10 @@ def _model_call(execution: Record, rng: random.Random) -> Record:
 
 
 def _answered(execution: Record) -> Record:
-    """The model that answered a call, as providers name it, and what the call cost."""
+    """The model that answered a call, as providers name it, what it answered, and what that cost."""
     name = execution["model"]
-    return {"response_model": f"{name}-2026-05-04", **_usage(execution["execution_id"], name)}
+    output = f"answered {execution['execution_id']}"
+    return {"response_model": f"{name}-2026-05-04", "output": output, **_usage(execution["execution_id"], name)}
 
 
 def _tool_calls(profile: Profile, phase: Phase, execution: Record, number: int) -> Iterator[Record]:
@@ -304,7 +305,8 @@ def _tool_calls(profile: Profile, phase: Phase, execution: Record, number: int) 
             "ended_at": execution["started_at"] + into_the_run,
             "status": "failure" if has_failed else "success",
             "latency_ms": round(tool.latency_ms * rng.lognormvariate(0, 0.4), 1),
-            **({"error": tool.error} if has_failed else {}),
+            "arguments": {"about": number},
+            **({"error": tool.error} if has_failed else {"result": f"{tool.name} of {number}"}),
         }
 
 

@@ -43,7 +43,7 @@ class ComputedSignals(Hourly, table=True):
     __tablename__ = "computed_signals"
 
     execution_id: str = text("Execution.", key=True)
-    agent_id: str = text("Agent that ran.")
+    agent_id: str = text("Agent that ran.", key=True)
     agent_id_reported: str | None = text(REPORTED_AGENT)
     tool_calls: int = count("Tool calls of the execution.")
     tool_failures: int = count("Those that failed.")
