@@ -237,7 +237,7 @@ def test_a_session_passes_at_its_threshold() -> None:
     traces = [
         {
             "session_id": name, "trace_id": f"{name} {place}", "agent_id": "a", "claimant": "a", "traced_at": START,
-            **dict.fromkeys(SIGNALS, 1.0), SIGNALS[0]: confidence,
+            **dict.fromkeys(SIGNALS, 1.0), SIGNALS[0]: confidence, "signal_source": "stated",
         }
         for name, confidence in confidences.items()
         for place in range(7)
