@@ -20,12 +20,14 @@ class LoadedState:
         """Whether a slice of these hours is not in its table, or one of any hour that each run looks after.
 
         That are spans, what was put off with them, rows of logs that are nowhere any more, and lines of files that are
-        gone and not written off yet.
+        gone and not written off yet. A slice of which every line is lost has nothing that could be loaded.
         """
         rows = self._session.query(
             """
             SELECT 1 FROM raw_logs WHERE NOT is_loaded AND (
-                hour >= ? AND hour < ? OR lines = 0 OR NOT coalesce(is_dropped, false) AND (
+                hour >= ? AND hour < ? AND lines > coalesce(lost, 0)
+                OR lines = 0
+                OR NOT coalesce(is_dropped, false) AND (
                     record_type = 'span' OR source_file IN (SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL)
                 )
             ) LIMIT 1

@@ -71,6 +71,20 @@ def test_rows_that_nobody_asked_for_follow_their_log_also_behind_the_horizon(pro
     assert executions(project) == [("newer", LAST)]
 
 
+def test_lines_that_were_lost_before_their_hour_was_dropped_do_not_wait_once_it_is_back(project: Project) -> None:
+    """No file has them, so nothing would ever load them."""
+    project.write_log("a.jsonl", [run_line("one", LAST), run_line("two", LAST), run_line("three", LAST)])
+    project.ingest(HourRange.of(LAST))
+    project.write_log("a.jsonl", [run_line("other", LAST)])
+    project.ingest(HourRange.of(LAST))
+    assert project.query("SELECT source_file, lost FROM raw_logs WHERE lost > 0") == [("a.jsonl (cut)", 2)]
+    prune(project.warehouse, [], LAST + HOUR, LOOKBACK_HOURS)
+    assert not executions(project) and lacks_slices(project)
+    project.ingest(HourRange.of(LAST))
+    assert executions(project) == [("other", LAST)]
+    assert not lacks_slices(project)
+
+
 def test_what_the_horizon_leaves_out_is_nothing_that_the_next_run_has_to_do(project: Project) -> None:
     lines = [run_line("old", START), otlp_line(agent(1, 1, START + HOUR / 2)), run_line("new", LAST)]
     lines.append(otlp_line(agent(2, 1, HORIZON - 2 * HOUR)))  # spans of it are loaded for the hours after it
