@@ -61,11 +61,11 @@ CACHE_ATTRIBUTES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Tokens read from a provider's cache and written to it: a part of the input tokens by every convention listed here."""
 
-CONTENT_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+TOOL_CONTENTS: dict[str, tuple[str, ...]] = {
     "tool_arguments": ("gen_ai.tool.call.arguments", "input.value", "traceloop.entity.input", "ai.toolCall.args"),
     "ai_sdk_result": ("ai.toolCall.result",),
 }
-"""Contents of which digests are kept. One that stands twice is no reason to reject a span: the first counts."""
+"""What a tool was given and gave. One that stands twice is no reason to reject a span: the first counts."""
 
 ANSWER_ATTRIBUTES = (
     "gen_ai.output.messages", "ai.response.text", "ai.response.toolCalls", "ai.response.object",
@@ -159,7 +159,7 @@ SHAPES = {"openinference_kind": "upper({})", "span_type": "CASE WHEN is_of_claud
 
 
 def attribute_values(keys: str, texts: str, may_have_cached: str) -> str:
-    """SQL columns of `ATTRIBUTES` and the others, and `answer`: the texts that a span's attributes give.
+    """SQL columns of `ATTRIBUTES` and the others: the texts that a span's attributes give.
 
     The span has a column `is_of_claude_code`.
 
@@ -172,17 +172,34 @@ def attribute_values(keys: str, texts: str, may_have_cached: str) -> str:
     def found(names: Iterable[str]) -> str:
         return _coalesced(_looked_up(key, keys, texts) for key in names)
 
-    as_they_are = ATTRIBUTES | CONTENT_ATTRIBUTES
-    columns = {column: [_looked_up(key, keys, texts) for key in names] for column, names in as_they_are.items()}
+    columns = {column: [_looked_up(key, keys, texts) for key in names] for column, names in ATTRIBUTES.items()}
     others = {**CACHE_ATTRIBUTES, "total_tokens": TOTAL_ATTRIBUTES, "provider": PROVIDER_ATTRIBUTES}
     columns |= {column: [f"CASE WHEN {may_have_cached} THEN {found(names)} END"] for column, names in others.items()}
     for column, names in CLAUDE_CODE_ATTRIBUTES.items():
         own = f"CASE WHEN is_of_claude_code THEN {found(names)} END"
         columns[column] = [*columns.get(column, []), own]
     values = {column: SHAPES.get(column, "{}").format(_coalesced(values)) for column, values in columns.items()}
-    parts = ", ".join(_looked_up(key, keys, texts) for key in ANSWER_ATTRIBUTES)
-    values["answer"] = f"nullif(concat_ws(chr(31), {parts}), '')"
     return ", ".join(f"{value} AS {column}" for column, value in values.items())
+
+
+def contents(keys: str, texts: str) -> str:
+    """SQL columns of `TOOL_CONTENTS`, and `answer`, of spans whose kind is known: no other is searched for them.
+
+    Args:
+        keys: as of `attribute_values`.
+        texts: likewise.
+    """
+
+    def found(names: Iterable[str]) -> list[str]:
+        return [_looked_up(key, keys, texts) for key in names]
+
+    columns = {
+        column: f"CASE WHEN kind = 'tool' THEN {_coalesced(found(names))} END"
+        for column, names in TOOL_CONTENTS.items()
+    }
+    answer = f"nullif(concat_ws(chr(31), {', '.join(found(ANSWER_ATTRIBUTES))}), '')"
+    columns["answer"] = f"CASE WHEN kind = 'chat' THEN {answer} END"
+    return ", ".join(f"{value} AS {column}" for column, value in columns.items())
 
 
 def _coalesced(values: Iterable[str]) -> str:
@@ -194,17 +211,17 @@ def _looked_up(key: str, keys: str, texts: str) -> str:
 
 
 def input_text() -> str:
-    """SQL for the arguments of a tool, null where a span tells none or is of another kind.
+    """SQL for the arguments of a tool, null where a span tells none or is of another kind, from `contents`.
 
     Of LangChain's tools OpenLLMetry tells them beside the step that they are of.
     """
     in_langchain = r"""nullif(regexp_extract(tool_arguments, '^[{]"input_str": *"((\\.|[^"\\])*)"', 1), '')"""
-    return f"CASE WHEN kind = 'tool' THEN coalesce({in_langchain}, tool_arguments) END"
+    return f"coalesce({in_langchain}, tool_arguments)"
 
 
 def output_text() -> str:
     """SQL for the result of a tool or the answer of a model, null where a span tells none or is of another kind."""
-    return "CASE kind WHEN 'tool' THEN coalesce(tool_result, ai_sdk_result) WHEN 'chat' THEN answer END"
+    return "CASE kind WHEN 'tool' THEN coalesce(tool_result, ai_sdk_result) ELSE answer END"
 
 
 def is_of_claude_code() -> str:

@@ -14,6 +14,7 @@ from health_assets.logs.conventions import (
     IN_CACHE_ATTRIBUTES,
     agent_id,
     attribute_values,
+    contents,
     input_text,
     is_of_claude_code,
     model,
@@ -165,7 +166,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         FROM spans
     ), looked_up AS (
         SELECT file_id, line_number, line, line_reason, is_line, span, text, service_name, service_version,
-            ambiguous_of_resource, is_of_claude_code,
+            ambiguous_of_resource, is_of_claude_code, keys, attribute_texts,
             CASE WHEN has_twins
                 THEN {ambiguous_attribute("span.attributes", ATTRIBUTE_NAMES)} END AS ambiguous,
             (resource_number - 1) || '.' || (scope_number - 1) || '.' || (span_number - 1) AS position,
@@ -193,7 +194,9 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             has_failed_status OR error_type IS NOT NULL OR {says_failure()} AS says_error
         FROM told
     ), weighed AS (
-        SELECT *, {overruled()} AS overruled, says_error AND ({is_control_flow()}) AS is_control_flow FROM judged
+        SELECT *, {contents("keys", "attribute_texts")}, {overruled()} AS overruled,
+            says_error AND ({is_control_flow()}) AS is_control_flow
+        FROM judged
     ), results AS (
         SELECT *, says_error AND NOT is_control_flow AS failed,
             CASE WHEN kind = 'tool' AND NOT failed THEN {tool_error()} END AS tool_error,
