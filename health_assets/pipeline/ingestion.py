@@ -100,7 +100,6 @@ def ingest(
     matched, report.told = _settled(session, files, unreadable, trusted_judgements, limits, read_anew=read_anew)
     present = names_of(matched.files) | Ledger(session).emptied()
     scope = IngestScope(session, span, present, lookback_hours, reach_hours, horizon)
-    salt = salt or Ledger(session).salt()
     loading = Loading(session, matched, scope, targets, unreadable, trusted_judgements, limits, salt)
     Ledger(session).write_unreadable(unreadable)
 

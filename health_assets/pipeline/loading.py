@@ -56,7 +56,7 @@ class Loading:
         unreadable: files and folders that cannot be read, with the reason.
         trusted_judgements: the logs whose judgements count as whose they say they are.
         limits: limits on what is taken of the files.
-        salt: salt of the digests of contents.
+        salt: salt of the digests of contents; empty where the warehouse has its own.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class Loading:
             trusted_judgements=self._trusted_judgements,
             limits=self._limits,
             appended=appended,
-            salt=self._salt,
+            salt=self._salt or self._ledger.salt(),
         )
         passes = [*whole.dealt_out()] if self._session.spreads else [whole]
         accounts = self._session.insert_from_each(passes, read_files, ReadResult)
