@@ -28,6 +28,7 @@ from health_assets.core.hours import EVER, HOUR, HourRange, contiguous
 from health_assets.core.targets import Targets
 from health_assets.logs.traces import DIGEST_PARTS, Assembled, assemble, assembled_rows
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD, columns_of
+from health_assets.scoring.relations import of_hours
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.warehouse.ledger import EMPTY_SLICE, TRACES, Entry, FileSlice, Ledger, SliceContent
 from health_assets.warehouse.partition_states import PartitionStates
@@ -194,8 +195,7 @@ class TraceAssembly:
     def _spans(self, hours: Collection[datetime]) -> ir.Table:
         """All spans of traces that start anything in these hours, in as many hours as they see."""
         spans = _inside(self._session, _reach(hours, self._lookback_hours))
-        chosen = ibis.memtable(pa.table({"hour": pa.array(list(hours), HOUR_TYPE)}))
-        traces = _starting(spans).semi_join(chosen, "hour").select("trace_id").distinct()
+        traces = of_hours(_starting(spans), hours).select("trace_id").distinct()
         return spans.semi_join(traces, "trace_id")
 
     def _replace(self, made: Assembled, hours: Collection[datetime], known: dict[FileSlice, Entry]) -> None:

@@ -21,7 +21,8 @@ from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, RowsMaker, Suite
 from health_assets.quality.validation import Batch, refused_rows
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
-from health_assets.warehouse.session import HOUR_TYPE, Session
+from health_assets.scoring.relations import of_hours
+from health_assets.warehouse.session import Session
 
 SMALL_BATCH_ROWS = 2_000
 SAMPLE_ROWS = 10
@@ -206,7 +207,8 @@ def _sizes(frame: pd.DataFrame) -> dict[datetime, int]:
 
 def _evaluate_large(rows: ir.Table, checks: Sequence[Check], source: Source) -> list[CheckResult]:
     """Count in the warehouse; Great Expectations judges the rows that break a check, and a sample of the others."""
-    rows = _of_asked_hours(rows, source)
+    if source.asked.has_holes:
+        rows = of_hours(rows, source.asked)
     counts = _counts(rows, checks, source)
     outcomes = []
     for place, check in enumerate(checks):
@@ -224,14 +226,6 @@ def _evaluate_large(rows: ir.Table, checks: Sequence[Check], source: Source) -> 
     if names := [check.name for check, refused in refused_of if any(refused)]:
         raise RuntimeError(f"Great Expectations refuses rows that keep {', '.join(names)} in the warehouse")
     return outcomes
-
-
-def _of_asked_hours(rows: ir.Table, source: Source) -> ir.Table:
-    """The rows of the hours that the checks are about."""
-    if not source.asked.has_holes:
-        return rows
-    asked = ibis.memtable(pa.table({"hour": pa.array(list(source.asked), HOUR_TYPE)}))
-    return rows.semi_join(asked, "hour")
 
 
 def _shown(columns: Sequence[str], checks: Sequence[Check]) -> list[str]:

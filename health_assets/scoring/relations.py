@@ -1,8 +1,10 @@
 """Small helpers for ibis tables that every score needs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 import ibis
+import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import HourRange
@@ -28,6 +30,12 @@ def newest(rows: ir.Table, key: str) -> ir.Table:
     """The rows of the latest `hour` of each `key`, where no hour has two of one."""
     placed = rows.mutate(place=ibis.row_number().over(group_by=key, order_by=ibis.desc("hour")))
     return placed.filter(placed.place == 0).drop("place")
+
+
+def of_hours(rows: ir.Table, hours: Iterable[datetime]) -> ir.Table:
+    """The rows of some hours, which may have holes between them."""
+    hour = pa.array(list(hours), pa.timestamp("us", "UTC"))
+    return rows.semi_join(ibis.memtable(pa.table({"hour": hour})), "hour")
 
 
 def spine(hours: HourRange) -> ir.Table:
