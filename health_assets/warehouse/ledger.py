@@ -66,7 +66,7 @@ class Ledger:
         return {entry.file_slice: entry for entry in entries}
 
     def not_loaded(self) -> list[FileSlice]:
-        """Slices that differ from what their hours' tables hold, except those that were dropped on purpose."""
+        """Slices that differ from what their hours' tables hold, without slices that retention dropped."""
         rows = self._session.query(
             "SELECT source_file, record_type, hour FROM raw_logs "
             "WHERE NOT is_loaded AND NOT coalesce(is_dropped, false)"

@@ -25,7 +25,7 @@ from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
 from health_assets.core.systems import FIRST_FORMULA_VERSION
 from health_assets.schema.catalog import columns_of
 from health_assets.schema.columns import FORMULA_VERSION
-from health_assets.scoring.relations import lookup
+from health_assets.scoring.relations import lookup, of_hours
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
 
@@ -399,8 +399,7 @@ class PartitionStates:
         for own in hours.ranges:
             self._session.delete_hours(asset, own)
         if len(hours.ranges) > 1:
-            wanted = ibis.memtable(pa.table({"hour": pa.array(list(hours), HOUR_TYPE)}))
-            rows = rows.semi_join(wanted, "hour")
+            rows = of_hours(rows, hours)
         self._session.insert(asset, rows)
         after = self._fingerprints(asset, span)
         digests = {hour: after.get(hour, "") for hour in hours}
@@ -452,10 +451,12 @@ class PartitionStates:
 
     def _write_time(self) -> datetime:
         """The time of a write: now, or just after the newest one that is noted, where the clock was set back since."""
-        sql = "SELECT greatest(max(materialized_at), max(changed_at)) FROM partition_states"
-        [(newest,)] = self._session.query(sql)
-        now = self._session.now()
-        return now if newest is None else max(now, newest + timedelta(microseconds=1))
+        newest, now = self._session.noted_at, self._session.now()
+        if newest is None:  # once a session: later ones follow its own writes
+            sql = "SELECT greatest(max(materialized_at), max(changed_at)) FROM partition_states"
+            [(newest,)] = self._session.query(sql)
+        self._session.noted_at = now if newest is None else max(now, newest + timedelta(microseconds=1))
+        return self._session.noted_at
 
     def _fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         return {hour: str(digest) for hour, digest in self._session.digests(asset, hours).items()}

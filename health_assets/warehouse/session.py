@@ -44,6 +44,8 @@ class Session(ABC):
     """Whether `insert_from_each` calls its function on other machines."""
     cluster: ClusterSession | None = None
     """Its name on the cluster that computes it; None where none does."""
+    noted_at: datetime | None = None
+    """The time of its last write to the states of partitions; None before any."""
 
     # -- what every engine does in a way of its own --
 
