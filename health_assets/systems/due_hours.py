@@ -3,7 +3,7 @@
 Loading logs is `pipeline.log_ingestion`'s; hours that a user names are `pipeline.partition_selection`'s.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -92,23 +92,25 @@ def late_hours(
     whole = missing.pop(ALL_SYSTEMS, set())
     of_some = set().union(*missing.values())
     late = _late(session, settings, known, span, older, of_some) | whole
-    ranges = _apart(session, late - set(under_way))
-    due = [DueRun(hours=HourGroups((hours,)), cause=_cause(session, hours)) for hours in ranges]
     made = {*under_way, *late}
+    due = _runs(session, [late - set(under_way)], ALL_SYSTEMS)
     for systems, some in missing.items():
-        due += [
-            DueRun(hours=HourGroups((hours,)), systems=systems, cause=_cause(session, hours))
-            for newest_hours in newest_first(some - made)
-            for hours in _apart(session, set(newest_hours))
-        ]
+        due += _runs(session, newest_first(some - made), systems)
     for results in older:
         cause = f"{results.system} {results.version} {len(results.due)}"
-        due += [
-            DueRun(hours=HourGroups((hours,)), systems=(results.system,), cause=cause)
-            for newest_hours in results.newest(made)
-            for hours in _apart(session, set(newest_hours))
-        ]
+        due += _runs(session, results.newest(made), (results.system,), cause)
     return due
+
+
+def _runs(
+    session: Session, groups: Iterable[Iterable[datetime]], systems: tuple[str, ...], cause: str = ""
+) -> list[DueRun]:
+    """The runs of some groups of hours, with one cause or each with that of its hours."""
+    return [
+        DueRun(hours=HourGroups((hours,)), systems=systems, cause=cause or _cause(session, hours))
+        for group in groups
+        for hours in _apart(session, set(group))
+    ]
 
 
 def _missing(session: Session, settings: Settings, hours: HourRange) -> dict[tuple[str, ...], set[datetime]]:
@@ -162,9 +164,9 @@ def _failing(session: Session, hours: HourRange) -> set[datetime]:
 
 
 def _apart(session: Session, hours: Collection[datetime]) -> list[HourRange]:
-    """Ranges of these hours, with those that fail a check of severity `error` apart and last.
+    """Ranges of these hours: first hours whose checks pass, then hours that fail a check of severity `error`.
 
-    A run stops where one of its hours fails, so that the others would never be made with it.
+    A failing hour stops its run, so hours in the same run would never be made.
     """
     if not hours:
         return []
