@@ -19,7 +19,7 @@ class LineType:
     Args:
         event_time: value that decides the hour.
         values: all values that this type knows, required ones first; a line's other fields are ignored.
-        required: those that must be there.
+        required: the required ones.
         columns: the value of each column of its table that holds one.
         condition: (SQL condition with `{value}` for a value, the reason when it does not hold) or None.
     """
@@ -73,6 +73,6 @@ RECORD_TYPES = {name: _line_type(record) for name, record in LINE_TYPES.items()}
 FIELDS = tuple(dict.fromkeys(["type", *(rule.field for rule in RULES.values())]))
 OBJECTS = {rule.field: rule.names for rule in RULES.values() if rule.names}
 TIMES = tuple(dict.fromkeys([*(kind.event_time for kind in RECORD_TYPES.values()), *_values_of(Time)]))
-"""Values that are times; those that decide the hour come first."""
+"""Values that are times, starting with the event times that decide the hour."""
 FREE_TEXTS = tuple(dict.fromkeys(_values_of(FreeText)))
 """The values that agents say at any length; of them the beginning is kept, with the length behind."""

@@ -1,4 +1,4 @@
-"""Stale partitions: hours of assets whose inputs have changed since they were made, and those that were never made.
+"""Stale partitions: hours of assets whose inputs have changed since they were made, and hours that were never made.
 
 What belongs here: reading that off the states of all assets' hours. What does not: one asset's hours
 (`pipeline.build_selection`), loading logs (`pipeline.log_ingestion`), and which hours are made of it (`due_hours`).
@@ -49,8 +49,8 @@ def stale_hours(statuses: Statuses, older: Sequence[OlderResults] = ()) -> tuple
 def missing_systems(session: Session, hours: HourRange) -> dict[datetime, set[str]]:
     """By hour, the scoring systems of which an asset never had it, of the hours that any score had.
 
-    Scores are made of the hours that runs are asked for, components also of those that they look back on. An asset that
-    a run made without rows has the hour, and so has one whose rows retention dropped.
+    Runs make scores of the requested hours alone, and components of their look-back, too. An hour that was made without
+    rows, or whose rows retention dropped, is not missing.
     """
     system_of = {asset.name: system for system, assets in SYSTEMS.items() for asset in assets if not asset.is_external}
     scores = [name for name in system_of if not DERIVED[name].is_component]

@@ -190,7 +190,6 @@ def _outlived(versions: ir.Table, hours: HourRange, lookback_hours: int) -> ir.T
         .select(each.hour, *(late[name] for name in TRACE))
         .distinct()
     )
-    # without its execution nobody claims a trace
     unclaimed = outlived.select("hour", "trace_id").distinct().mutate(claimant=ibis.literal(NOBODY))
     return ibis.union(outlived, unclaimed, distinct=True)
 
@@ -244,8 +243,8 @@ def _sums(traces: ir.Table) -> ir.Table:
     )
     is_stated, is_computed = (sums[f"{source}_traces_evaluated"] > 0 for source in ORIGINS)
     own = {name: is_stated.ifelse(sums[f"{STATED}_{name}"], sums[f"{BY_CALLS}_{name}"]) for name in _SUMS}
-    source = ibis.cases((is_stated, STATED), (is_computed, BY_CALLS), else_=ibis.null("string"))
-    sums = sums.mutate(signal_source=source, **own)
+    signal_source = ibis.cases((is_stated, STATED), (is_computed, BY_CALLS), else_=ibis.null("string"))
+    sums = sums.mutate(signal_source=signal_source, **own)
     return sums.drop(*(f"{source}_{name}" for source in ORIGINS for name in _SUMS))
 
 

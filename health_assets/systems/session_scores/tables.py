@@ -46,8 +46,8 @@ class ComputedSignals(Hourly, table=True):
     agent_id: str = text("Agent that ran.", key=True)
     agent_id_reported: str | None = text(REPORTED_AGENT)
     tool_calls: int = count("Tool calls of the execution.")
-    tool_failures: int = count("Those that failed.")
-    repaired_failures: int = count("Those that failed and that a later successful call of the same tool repaired.")
+    tool_failures: int = count("Tool calls that failed.")
+    repaired_failures: int = count("Failed calls with a later successful call of the same tool.")
     steps: int = count("Tool calls of known arguments and model calls of known answer.")
     repeated_steps: int = count("Steps that repeat earlier ones, alone or in a cycle.")
     signal_tool_correctness: float | None = number(
