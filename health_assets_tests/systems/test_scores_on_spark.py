@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from random import Random
 
@@ -105,4 +106,5 @@ def test_an_asset_of_many_hours_is_the_same_on_spark(pair: Pair, name: str) -> N
 
 @pytest.mark.parametrize("name", DERIVED)
 def test_an_asset_of_one_hour_is_the_same_on_spark(pair: Pair, name: str) -> None:
-    pair.assert_equal(DERIVED[name], HourRange.of(START + 9 * HOUR))
+    [[newest]] = pair.duckdb.query(f"SELECT max(hour) FROM {name}")  # few of the logs' hours have rows of every asset
+    pair.assert_equal(DERIVED[name], HourRange.of(newest.astimezone(UTC)))
