@@ -34,6 +34,7 @@ from health_assets.core.settings import Settings
 from health_assets.defs.dagster_internals import PRIORITY_TAG
 from health_assets.defs.write_lock.lease_store import Change, LeaseStore, patiently
 from health_assets.defs.write_lock.leases import Claim, Lease
+from health_assets.defs.write_lock.recorded_warehouse import note_warehouse
 from health_assets.defs.write_lock.run_owners import end_runs_of_the_dead
 
 BEATS_PER_LEASE = 4
@@ -69,6 +70,7 @@ class WriteLock:
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._instance = instance
+        self._settings = settings
         self._store = LeaseStore(instance.run_storage)
         self._lease_s = settings.lease_s
         self._timeout_s = settings.lease_timeout_s
@@ -116,7 +118,8 @@ class WriteLock:
 
         Raises:
             WriteLockTimeoutError: it took too long.
-            HealthAssetsError: the lock was lost, since this process was silent or Dagster's database away for too long.
+            HealthAssetsError: the instance records the runs of another warehouse, or the lock was lost, since this
+                process was silent or Dagster's database away for too long.
         """
         if self._heart is None:
             self._claim(contends=True)
@@ -136,6 +139,7 @@ class WriteLock:
             raise self._lost()
 
     def _claim(self, *, contends: bool) -> None:
+        note_warehouse(self._instance, self._settings)
         own = {"id": self._id, "command": self._command, "run_id": self._run_id, "process": Process.current()}
         own |= {"priority": self._priority, "lease_s": self._lease_s, "contends": contends}
         self._change(lambda lease, now: lease.claimed(Claim(**own, since=now, beat_at=now)))
