@@ -177,6 +177,13 @@ def test_an_hour_without_scores_says_which_is_the_newest_and_how_to_get_it(made:
     ) in " ".join(output.split())
 
 
+def test_an_hour_that_has_not_begun_is_no_reason_to_materialize(made: Project) -> None:
+    code, output = report(made, "--hour", "2099-01-01T00")
+    assert code == 1
+    assert "the hour 2099-01-01T00 has no scores; the newest that has is 2026-06-07T03" in output
+    assert "materialize" not in output
+
+
 def test_an_hour_of_the_future_hides_no_other(made: Project) -> None:
     with made.warehouse.read() as session:
         assert report_hours(session, made.settings, None, NOW) == HourRange.of(LAST).extended_back(23)

@@ -52,9 +52,10 @@ def report_hours(session: Session, settings: Settings, asked: str | None, now: d
         raise NoWarehouseError("the warehouse holds no scores yet; materialize some hours first")
     hour = parse_hour(asked) if asked else newest
     if hour not in PartitionStates(session).of("agent_health", HourRange.of(hour)):
+        command = f"health-assets materialize --from {hour:%Y-%m-%dT%H} --to {hour + HOUR:%Y-%m-%dT%H}"
+        remedy = f", and {command} makes them" if hour <= now else ""
         raise HealthAssetsError(
-            f"the hour {hour:%Y-%m-%dT%H} has no scores; the newest that has is {newest:%Y-%m-%dT%H}, and "
-            f"health-assets materialize --from {hour:%Y-%m-%dT%H} --to {hour + HOUR:%Y-%m-%dT%H} makes them"
+            f"the hour {hour:%Y-%m-%dT%H} has no scores; the newest that has is {newest:%Y-%m-%dT%H}{remedy}"
         )
     return HourRange.of(hour).extended_back(settings.window_hours - 1)
 
