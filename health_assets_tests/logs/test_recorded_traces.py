@@ -23,7 +23,7 @@ HOUR_OF_ALL = HourRange.of(parse_hour("2026-06-07T13"))
 COLUMN_OF = {"agent": "agent_id", "session": "session_id", "version": "agent_version"}
 """Where a column has another name than the word in `told.yaml`."""
 LARGEST_RECORDING_BYTES = 64 * 1024
-LARGEST_CORPUS_BYTES = 3 * 1024 * 1024
+LARGEST_CORPUS_BYTES = 4 * 1024 * 1024
 
 TABLES = ("executions", "model_calls", "tool_calls")
 MAY_BE_TOLD = {"says", "not_told", *TABLES}

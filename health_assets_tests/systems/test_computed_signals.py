@@ -167,6 +167,11 @@ RECORDED = {
     "vercel-ai-7-otel/recovered": [(1, 1, 0, 3, 0)],
     "llama-index-otel/recovered": [(1, 1, 0, 0, 0)],  # records no contents
     "google-adk-openinference/good": [(1, 0, 0, 2, 0), (1, 0, 0, 2, 0)],
+    "langgraph-openinference/repeats": [(3, 1, 1, 7, 2)] * 2,  # the model asks again, the tool answers again
+    "langgraph-otel/repeats": [(3, 1, 1, 0, 0)] * 2,  # records no contents
+    "openai-agents-openinference/repeats": [(3, 1, 1, 7, 2)] * 2,
+    "openai-agents-openllmetry/repeats": [(3, 1, 1, 7, 2)] * 2,
+    "pydantic-ai-otel/repeats": [(3, 1, 1, 7, 2)] * 2,
 }
 """By recording, of each execution: tool calls, failures, repaired ones, steps, repeated ones; from its `told.yaml`."""
 COUNTS = ("tool_calls", "tool_failures", "repaired_failures", "steps", "repeated_steps")

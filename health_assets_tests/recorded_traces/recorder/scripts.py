@@ -30,6 +30,14 @@ SCRIPT = re.compile(r"\[\[\s*\n(.*)\n\s*\]\]", re.DOTALL)
 """Greedy: the script within a script belongs to the outer one."""
 
 
+REPEATING = (
+    'call get_weather {"city": "Atlantis"}',
+    *(f'call get_weather {{"city": "{city}"}}' for city in ("Oslo", "Oslo")),
+    "say It is sunny in Oslo.",
+)
+"""A run with a failure that a later call repairs, and a call that it has made before."""
+
+
 class ScriptError(Exception):
     """The program sent a script that cannot be followed: the program is wrong, not the framework."""
 

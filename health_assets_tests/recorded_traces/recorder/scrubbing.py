@@ -20,8 +20,10 @@ TIMES = ("startTimeUnixNano", "endTimeUnixNano", "timeUnixNano")
 OF_THE_MACHINE = ("process.", "host.", "os.", "container.")
 LONGEST_TEXT, LONGEST_ANSWER = 64, 500
 """In characters: some instrumentors write the whole conversation on every span."""
-KEPT_WHOLE = ("metadata", "llm.invocation_parameters", "exception.message", "exception.stacktrace")
-"""Attributes that tell more than contents."""
+KEPT_WHOLE = (
+    "metadata", "llm.invocation_parameters", "exception.message", "exception.stacktrace", "gen_ai.output.messages",
+)  # fmt: skip
+"""Attributes that tell more than contents, and the answers of models, which are to differ where they did."""
 SAYS_ERROR = '"status": "error"'
 """A tool's answer that has this in it tells that the tool failed, and stays whole."""
 LEFT_OVER = re.compile(r"/(?:home|root|tmp|usr|opt|work|Users|var)/|site-packages|\.py\b|sk-[A-Za-z0-9]")

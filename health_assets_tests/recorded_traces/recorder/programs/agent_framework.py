@@ -9,7 +9,7 @@ from openai import AsyncOpenAI
 from opentelemetry.sdk.trace import TracerProvider
 
 from health_assets_tests.recorded_traces.recorder.programs.playing import NO_KEY, must_be, must_fail_later, play
-from health_assets_tests.recorded_traces.recorder.scripts import script
+from health_assets_tests.recorded_traces.recorder.scripts import REPEATING, script
 
 QUESTION = "What is the weather in Oslo?"
 CALL = 'call get_weather {"city": "Oslo"}'
@@ -55,6 +55,11 @@ async def good(url: str) -> None:
         await asked(agent(url), CALL, f"say {SUNNY}")
 
 
+async def repeats(url: str) -> None:
+    for _ in range(2):
+        await asked(agent(url), *REPEATING)
+
+
 async def crash_model(url: str) -> None:
     await must_fail_later(agent(url).run(QUESTION + script(CALL, FAIL)), DOWN)
 
@@ -88,6 +93,7 @@ if __name__ == "__main__":
         {"otel": otel, "openinference": openinference},
         {
             "good": good,
+            "repeats": repeats,
             "crash_model": crash_model,
             "recovered": recovered,
             "nested": nested,

@@ -12,7 +12,7 @@ from google.genai import types
 from opentelemetry.sdk.trace import TracerProvider
 
 from health_assets_tests.recorded_traces.recorder.programs.playing import must_be, must_fail_later, play
-from health_assets_tests.recorded_traces.recorder.scripts import script
+from health_assets_tests.recorded_traces.recorder.scripts import REPEATING, script
 
 QUESTION = "What is the weather in Oslo?"
 CALL = 'call get_weather {"city": "Oslo"}'
@@ -75,6 +75,12 @@ async def good(url: str) -> None:
     sessions = numbered()
     for _ in range(2):
         must_be(await asked(agent(url), CALL, f"say {SUNNY}", sessions=sessions), SUNNY)
+
+
+async def repeats(url: str) -> None:
+    sessions, lenient = numbered(), agent(url, on_tool_error_callback=tell_of_error)
+    for _ in range(2):
+        must_be(await asked(lenient, *REPEATING, sessions=sessions), SUNNY)
 
 
 async def crash_model(url: str) -> None:
@@ -140,6 +146,7 @@ if __name__ == "__main__":
         {"openinference": openinference, "otel": otel},
         {
             "good": good,
+            "repeats": repeats,
             "crash_model": crash_model,
             "crash_tool": crash_tool,
             "recovered": recovered,

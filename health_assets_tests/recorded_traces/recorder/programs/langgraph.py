@@ -16,7 +16,7 @@ from langgraph.types import Command
 from opentelemetry.sdk.trace import TracerProvider
 
 from health_assets_tests.recorded_traces.recorder.programs.playing import NO_KEY, must_be, must_fail, play
-from health_assets_tests.recorded_traces.recorder.scripts import script
+from health_assets_tests.recorded_traces.recorder.scripts import REPEATING, script
 
 MODEL = "gpt-4o-mini"
 QUESTION = "What is the weather in Oslo?"
@@ -94,6 +94,19 @@ def answered(agent: Any, *turns: str, answer: str = SUNNY, **more: Any) -> None:
 def good(url: str) -> None:
     for _ in range(2):
         answered(weather_agent(url), CALL, f"say {SUNNY}")
+
+
+@tool("get_weather")
+def get_some_weather(city: str) -> str:
+    """Tell the weather of a city."""
+    if city == "Atlantis":
+        raise RuntimeError(f"no weather for {city}")
+    return f"sunny in {city}"
+
+
+def repeats(url: str) -> None:
+    for _ in range(2):
+        answered(weather_agent(url, get_some_weather, middleware=[tell_the_error]), *REPEATING)
 
 
 def crash_model(url: str) -> None:
@@ -218,6 +231,7 @@ if __name__ == "__main__":
         {"openinference": openinference, "openllmetry": openllmetry, "otel": otel},
         {
             "good": good,
+            "repeats": repeats,
             "crash_model": crash_model,
             "crash_tool": crash_tool,
             "crash_recursion": crash_recursion,

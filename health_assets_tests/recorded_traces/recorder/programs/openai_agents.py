@@ -14,7 +14,7 @@ from agents import (
 from opentelemetry.sdk.trace import TracerProvider
 
 from health_assets_tests.recorded_traces.recorder.programs.playing import NO_KEY, must_be, must_fail_later, play
-from health_assets_tests.recorded_traces.recorder.scripts import script
+from health_assets_tests.recorded_traces.recorder.scripts import REPEATING, script
 
 MODEL = "gpt-4o-mini"
 QUESTION = "What is the weather in Oslo?"
@@ -84,6 +84,20 @@ async def good(url: str) -> None:
     connect(url)
     for _ in range(2):
         await answered(weather_agent(), CALL, f"say {SUNNY}")
+
+
+@function_tool(name_override="get_weather")
+def get_some_weather(city: str) -> str:
+    """Tell the weather of a city."""
+    if city == "Atlantis":
+        raise RuntimeError(f"no weather for {city}")
+    return f"sunny in {city}"
+
+
+async def repeats(url: str) -> None:
+    connect(url)
+    for _ in range(2):
+        await answered(weather_agent(get_some_weather), *REPEATING)
 
 
 async def crash_model(url: str) -> None:
@@ -197,6 +211,7 @@ if __name__ == "__main__":
         {"openinference": openinference, "openllmetry": openllmetry, "otel": otel},
         {
             "good": good,
+            "repeats": repeats,
             "crash_model": crash_model,
             "crash_tool": crash_tool,
             "crash_max_turns": crash_max_turns,

@@ -9,7 +9,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from health_assets_tests.recorded_traces.recorder.programs.playing import NO_KEY, must_be, must_fail_later, play
-from health_assets_tests.recorded_traces.recorder.scripts import script
+from health_assets_tests.recorded_traces.recorder.scripts import REPEATING, script
 
 QUESTION = "What is the weather in Oslo?"
 CALL = 'call get_weather {"city": "Oslo"}'
@@ -45,7 +45,14 @@ def retried_get_weather(city: str) -> str:
     raise ModelRetry(f"no weather for {city}")
 
 
-for tool in (crashing_get_weather, retried_get_weather):
+def some_get_weather(city: str) -> str:
+    """Tell the weather of a city."""
+    if city == "Atlantis":
+        raise ModelRetry(f"no weather for {city}")
+    return f"sunny in {city}"
+
+
+for tool in (crashing_get_weather, retried_get_weather, some_get_weather):
     tool.__name__ = "get_weather"
 
 
@@ -65,6 +72,11 @@ async def answered(agent: Agent, *turns: str, answer: str = SUNNY, **more: Any) 
 async def good(url: str) -> None:
     for _ in range(2):
         await answered(weather_agent(url), CALL, f"say {SUNNY}")
+
+
+async def repeats(url: str) -> None:
+    for _ in range(2):
+        await answered(weather_agent(url, some_get_weather), *REPEATING)
 
 
 async def crash_model(url: str) -> None:
@@ -140,6 +152,7 @@ if __name__ == "__main__":
         {"openinference": openinference, "otel": otel},
         {
             "good": good,
+            "repeats": repeats,
             "crash_model": crash_model,
             "crash_tool": crash_tool,
             "crash_retries": crash_retries,

@@ -7,7 +7,7 @@ from strands import Agent, tool
 from strands.models.openai import OpenAIModel
 
 from health_assets_tests.recorded_traces.recorder.programs.playing import NO_KEY, must_be, must_fail, play
-from health_assets_tests.recorded_traces.recorder.scripts import script
+from health_assets_tests.recorded_traces.recorder.scripts import REPEATING, script
 
 QUESTION = "What is the weather in Oslo?"
 CALL = 'call get_weather {"city": "Oslo"}'
@@ -53,6 +53,11 @@ def good(url: str) -> None:
         asked(agent(url), CALL, f"say {SUNNY}")
 
 
+def repeats(url: str) -> None:
+    for _ in range(2):
+        asked(agent(url), *REPEATING)
+
+
 def crash_model(url: str) -> None:
     must_fail(lambda: agent(url)(QUESTION + script(CALL, FAIL)), REFUSED)
 
@@ -79,5 +84,5 @@ def session(url: str) -> None:
 if __name__ == "__main__":
     play(
         {"otel": otel, "openinference": openinference},
-        {"good": good, "crash_model": crash_model, "recovered": recovered, "nested": nested, "session": session},
+        {"good": good, "repeats": repeats, "crash_model": crash_model, "recovered": recovered, "nested": nested, "session": session},
     )
