@@ -1,9 +1,9 @@
 """An hour of the demo's fleet with all systems, as a command: from the prompt to the prompt.
 
 `python -m bench.small` makes the demo's logs, materializes all hours but the newest, and then times the command for the
-newest, the same command again with nothing new, which makes no run, and once more with `--anew`, which does. They start
-from the same files each time. The SQL and the bytecode that earlier commands compiled are kept, as they are for a user
-after the first day.
+newest, the same command again with nothing new, which makes no run, and once more with `--full-refresh`, which does.
+They start from the same files each time. The SQL and the bytecode that earlier commands compiled are kept, as they are
+for a user after the first day.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from health_assets.cli.demo import Demo
 from health_assets.core.hours import HOUR, HourRange
 
 REPEATS = 3
-NEXT, AGAIN, ANEW = "the next hour", "the same hour again", "the same hour again, anew"
+NEXT, AGAIN, REFRESH = "the next hour", "the same hour again", "the same hour again, fully refreshed"
 AIMS_S = {NEXT: 3, AGAIN: 2}
 NO_RUN = "no run was made"
 
@@ -46,7 +46,8 @@ def materialize(hours: HourRange, environment: Mapping[str, str], kind: str = NE
     """
     bounds = ["--from", f"{hours.start:%Y-%m-%dT%H}", "--to", f"{hours.end:%Y-%m-%dT%H}"]
     start, before = time.perf_counter(), _cpu_of_children_s()
-    command = [sys.executable, "-m", "health_assets", "materialize", *bounds, *(["--anew"] if kind == ANEW else [])]
+    command = [sys.executable, "-m", "health_assets", "materialize", *bounds]
+    command += ["--full-refresh"] if kind == REFRESH else []
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the command failed: {done.stdout}{done.stderr}")
@@ -65,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.small", description=__doc__)
     parser.add_argument("--repeats", type=int, default=REPEATS, help="how often each command is timed")
     flags = parser.parse_args()
-    costs: dict[str, list[Cost]] = {NEXT: [], AGAIN: [], ANEW: []}
+    costs: dict[str, list[Cost]] = {NEXT: [], AGAIN: [], REFRESH: []}
     with tempfile.TemporaryDirectory(prefix="health-assets-small-") as scratch:
         before, now = Path(scratch, "before"), Path(scratch, "now")
         made = Demo(now / "demo")

@@ -84,8 +84,8 @@ def materialize(
     system: Annotated[
         list[str] | None, typer.Option(help="Scoring system to materialize, again for more; all by default.")
     ] = None,
-    anew: Annotated[
-        bool, typer.Option("--anew", help="Make a run also where nothing has changed, and read every raw log.")
+    full_refresh: Annotated[
+        bool, typer.Option("--full-refresh", help="Make a run also where nothing has changed, and read every raw log.")
     ] = False,
 ) -> None:
     """Materialize all assets for a range of hours, or those of some scoring systems, as one Dagster run."""
@@ -94,8 +94,10 @@ def materialize(
         _require_targets(settings)  # before anything that takes long
         asked = {"from": start, "to": end, "systems": system or None, "warehouse": warehouse_name(settings)}
         with audited(settings, "materialize", **asked):
-            wanted = hours_asked_for(settings, start, end, anew=anew)
-            materialize_hours(settings, wanted.hours, BEGAN, system or (), anew=anew, loaded=wanted.loaded)
+            wanted = hours_asked_for(settings, start, end, full_refresh=full_refresh)
+            materialize_hours(
+                settings, wanted.hours, BEGAN, system or (), full_refresh=full_refresh, loaded=wanted.loaded
+            )
 
 
 @app.command()

@@ -19,13 +19,13 @@ from sqlalchemy.exc import OperationalError
 from health_assets.cli.dagster_home import home_here, records_in
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourGroups
-from health_assets.core.interruption import ended_by_sigterm, heeding_sigint
+from health_assets.core.interruption import ended_by_sigint, ended_by_sigterm
 from health_assets.core.settings import Settings
 from health_assets.core.temporary import temporary_folder
 from health_assets.defs.build import JOB, build_definitions
 from health_assets.defs.dagster_internals import MAX_RETRIES_TAG, SerializableErrorInfo, environ, instance_in
 from health_assets.defs.partitions import hourly_partitions, hours_tags, named_hours_tags, only_partitions
-from health_assets.defs.specs import ONLY_STALE_TAG, READ_ANEW_TAG, RECORDS_TAG
+from health_assets.defs.specs import FULL_REFRESH_TAG, ONLY_STALE_TAG, RECORDS_TAG
 from health_assets.defs.write_lock.write_lock import WriteLock, this_command
 from health_assets.pipeline.resource import Pipeline
 
@@ -41,7 +41,7 @@ def run_in_dagster(
     systems: Collection[str],
     say: Callable[[str], None],
     *,
-    read_anew: bool,
+    full_refresh: bool,
     only_stale: bool,
 ) -> tuple[str | None, bool]:
     """Make a run in the user's Dagster.
@@ -51,7 +51,7 @@ def run_in_dagster(
         hours: the hours.
         systems: scoring systems to materialize; all where none is named.
         say: told which other run has to be waited for, if any.
-        read_anew: whether every raw log is compared with what was read of it.
+        full_refresh: whether every raw log is compared with what was read of it.
         only_stale: whether hours are left alone whose inputs have not changed since they were made.
 
     Returns:
@@ -63,7 +63,7 @@ def run_in_dagster(
     """
     settings, run_id = pipeline.settings, str(uuid.uuid4())
     with (
-        heeding_sigint(),
+        ended_by_sigint(),
         _instance() as instance,
         WriteLock(instance, settings, run_id, this_command(), say=say) as write_lock,
     ):
@@ -73,7 +73,7 @@ def run_in_dagster(
         definitions = build_definitions(settings, _partitions(hours, settings), systems, own)
         job = definitions.resolve_job_def(JOB)
         tags = named_hours_tags(hours) | hours_tags(hours) | NEVER_AGAIN
-        tags |= {RECORDS_TAG: records_in(settings, os.environ)} | ({READ_ANEW_TAG: "true"} if read_anew else {})
+        tags |= {RECORDS_TAG: records_in(settings, os.environ)} | ({FULL_REFRESH_TAG: "true"} if full_refresh else {})
         tags |= {ONLY_STALE_TAG: "true"} if only_stale else {}
         result = job.execute_in_process(
             instance=instance, tags=tags, run_config=QUIET, raise_on_error=False, run_id=run_id

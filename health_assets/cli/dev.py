@@ -105,7 +105,7 @@ def unseen_hours(settings: Settings, environment: Mapping[str, str]) -> str | No
         return None
     return (
         "Dagster keeps records of runs from now on: hours materialized before are in the warehouse, and it shows their "
-        "assets as never materialized (`health-assets materialize --anew` makes them on its page)"
+        "assets as never materialized (`health-assets materialize --full-refresh` makes them on its page)"
     )
 
 

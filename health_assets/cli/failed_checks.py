@@ -16,7 +16,7 @@ from health_assets.warehouse.fingerprints import (
     EVERY_LINE_IS_STILL_THERE,
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
-    OF_NO_SUITE,
+    INGEST_CHECKS,
     NotedFailure,
 )
 
@@ -56,7 +56,7 @@ class FailedCheck:
     @classmethod
     def of(cls, noted: NotedFailure) -> Self:
         """A check as the history has it, in the words of the run that noted it."""
-        hours = () if noted.expectation in OF_NO_SUITE else noted.hours
+        hours = () if noted.expectation in INGEST_CHECKS else noted.hours
         return cls(
             asset=noted.asset,
             name=noted.expectation,

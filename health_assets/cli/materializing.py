@@ -31,7 +31,7 @@ NOT_AS_A_WHOLE = "steps before it are kept, tables of later ones are as they wer
 
 
 def hours_asked_for(
-    settings: Settings, start: str | None, end: str | None, *, anew: bool = False
+    settings: Settings, start: str | None, end: str | None, *, full_refresh: bool = False
 ) -> "PartitionSelection":
     """The hours named, from and to those of the logs where one is not; tells how they were chosen.
 
@@ -39,7 +39,7 @@ def hours_asked_for(
         settings: where the logs and the warehouse are.
         start: the first hour, as it was named.
         end: the hour to stop before, as it was named.
-        anew: whether every raw log is read where the logs tell the hours.
+        full_refresh: whether every raw log is read where the logs tell the hours.
 
     Raises:
         HealthAssetsError: as of `pipeline.partition_selection`, or somebody stopped it.
@@ -54,7 +54,7 @@ def hours_asked_for(
         try:
             with listening(lambda read: status.update(f"loading the logs: {read}")), write_lock as guard:
                 pipeline = Pipeline(settings=settings, write_lock=guard)
-                wanted = select_hours(pipeline, start, end, read_anew=anew)
+                wanted = select_hours(pipeline, start, end, full_refresh=full_refresh)
         except (KeyboardInterrupt, SystemExit):
             raise HealthAssetsError("stopped while logs were loaded, of which nothing was kept; run it again") from None
     for sentence in wanted.told:
@@ -74,7 +74,7 @@ def materialize_hours(
     since: float,
     systems: Collection[str] = (),
     *,
-    anew: bool = False,
+    full_refresh: bool = False,
     loaded: "IngestReport | None" = None,
 ) -> None:
     """Materialize what is not up to date, and show what came of it.
@@ -84,14 +84,14 @@ def materialize_hours(
         hours: the hours.
         since: when the user began to wait, by the monotonic clock.
         systems: the scoring systems; all where none is named.
-        anew: whether to make a run although it could change nothing, in which every raw log is read.
+        full_refresh: whether to make a run although it could change nothing, in which every raw log is read.
         loaded: report of logs that were loaded just before, to find out the hours.
 
     Raises:
         HealthAssetsError: the run failed, or met faults that did not stop it.
     """
-    if anew or loaded or not _show_what_is_up_to_date(settings, hours, since, systems):
-        _run(settings, hours, since, systems, read_anew=anew, loaded=loaded)
+    if full_refresh or loaded or not _show_what_is_up_to_date(settings, hours, since, systems):
+        _run(settings, hours, since, systems, full_refresh=full_refresh, loaded=loaded)
 
 
 def _show_what_is_up_to_date(
@@ -149,7 +149,7 @@ def _run(
     since: float,
     systems: Collection[str],
     *,
-    read_anew: bool,
+    full_refresh: bool,
     loaded: "IngestReport | None",
 ) -> None:
     """Make a run, and show what came of it.
@@ -184,7 +184,7 @@ def _run(
 
         outcome = run_hours(
             settings, hours, shown.on_event, systems,
-            say=say_that_it_waits, read_anew=read_anew, loaded=loaded,
+            say=say_that_it_waits, full_refresh=full_refresh, loaded=loaded,
         )  # fmt: skip
     if outcome.error is not None and not any(check.is_error for check in outcome.failed_checks):
         # the logs are loaded by then: whoever asks for a report sees scores that are older than they

@@ -76,7 +76,7 @@ def print_up_to_date(
     """Print that no run was made and since when nothing has changed, what the hours hold, how long the user waited."""
     console.print(
         f"[bold]{hours}[/] up to date: nothing has changed since {made_at:%Y-%m-%d %H:%M} UTC; "
-        f"no run was made (--anew makes one); looked at in {elapsed_s:.1f} s",
+        f"no run was made (--full-refresh makes one); looked at in {elapsed_s:.1f} s",
         soft_wrap=True,
     )
     if not _print_what_is_held(console, session, HourRange(hours.start, hours.end), 0):

@@ -39,7 +39,7 @@ def run_hours(
     systems: Collection[str] = (),
     *,
     say: Callable[[str], None] = lambda _: None,
-    read_anew: bool = False,
+    full_refresh: bool = False,
     only_stale: bool = False,
     loaded: IngestReport | None = None,
 ) -> Outcome:
@@ -51,7 +51,7 @@ def run_hours(
         on_event: called with every event of the run.
         systems: scoring systems to materialize, keys of `SYSTEMS`; all where none is named.
         say: told which other run has to be waited for, if any.
-        read_anew: whether every raw log is compared with what was read of it, whatever its size and times say.
+        full_refresh: whether every raw log is compared with what was read of it, whatever its size and times say.
         only_stale: whether hours are left alone whose inputs have not changed since they were made.
         loaded: report of logs that were loaded just before.
 
@@ -61,7 +61,7 @@ def run_hours(
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
-    plan = plan_of(HourGroups(hours.ranges), systems, read_anew=read_anew, only_stale=only_stale)
+    plan = plan_of(HourGroups(hours.ranges), systems, full_refresh=full_refresh, only_stale=only_stale)
     collector = OutcomeCollector()
 
     def take(event: Event) -> None:
@@ -75,7 +75,7 @@ def run_hours(
 
             of_dagster = replace(pipeline, on_event=take)
             error, was_stopped = run_in_dagster(
-                of_dagster, plan.hours, systems, say, read_anew=read_anew, only_stale=only_stale
+                of_dagster, plan.hours, systems, say, full_refresh=full_refresh, only_stale=only_stale
             )
         else:
             error, was_stopped = _run_here(pipeline, plan, take, collector)
@@ -102,7 +102,7 @@ def _run_here(
 
 
 def plan_of(
-    hours: HourGroups, systems: Collection[str] = (), *, read_anew: bool = False, only_stale: bool = False
+    hours: HourGroups, systems: Collection[str] = (), *, full_refresh: bool = False, only_stale: bool = False
 ) -> Plan:
     """The plan of all assets of these systems, or of all, with their checks.
 
@@ -116,7 +116,7 @@ def plan_of(
         hours=hours,
         assets=set(assets),
         checks={asset: graph.check_names(asset) for asset in assets},
-        read_anew=read_anew,
+        full_refresh=full_refresh,
         only_stale=only_stale,
         has_summaries=False,
     )

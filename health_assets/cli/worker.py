@@ -14,7 +14,7 @@ from health_assets.cli.run_report import print_outcome
 from health_assets.cli.running import run_hours, write_lock_of_command
 from health_assets.cli.speaking import MOST_TOLD, console, say
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WriteLockTimeoutError
-from health_assets.core.interruption import ended_by_sigterm, heeding_sigint
+from health_assets.core.interruption import ended_by_sigint, ended_by_sigterm
 from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
 from health_assets.pipeline.ingest_report import IngestReport
@@ -22,8 +22,8 @@ from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.validation import import_great_expectations
-from health_assets.systems.due_hours import SCORED, DueRun, due_hours
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.systems.due_hours import DueRun, due_hours
+from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 RETRY_S = 3600.0
 """After a failure the same hours are made again once new lines touch them, or after so long."""
@@ -36,15 +36,15 @@ def run_worker(settings: Settings, every_s: float) -> None:
 
     Args:
         settings: where logs, targets and warehouse are.
-        every_s: seconds from the begin of a look to that of the next.
+        every_s: seconds from the begin of a tick to that of the next.
     """
     import_great_expectations()
     worker = Worker(Pipeline(settings=settings))
     try:
-        with heeding_sigint(), ended_by_sigterm():
+        with ended_by_sigint(), ended_by_sigterm():
             while True:
                 began_s = time.monotonic()
-                if worker.look():
+                if worker.tick():
                     break
                 time.sleep(max(0.0, began_s + every_s - time.monotonic()))
     except (KeyboardInterrupt, SystemExit):
@@ -67,7 +67,7 @@ class Worker:
         """The report of what was loaded since the last run, which the next one checks."""
         self._told = ""
 
-    def look(self) -> bool:
+    def tick(self) -> bool:
         """Load what is new in the logs and make what is due; gives whether a run was asked to end."""
         try:
             due = self._due()
@@ -122,7 +122,7 @@ class Worker:
                 self._pipeline.settings, due.hours, lambda _: None, due.systems,
                 say=say, only_stale=due.only_stale, loaded=self._loaded,
             )  # fmt: skip
-        except WriteLockTimeoutError as error:  # before the run began: the next look tries again
+        except WriteLockTimeoutError as error:  # before the run began: the next tick tries again
             self._tell(str(error))
             return False
         except HealthAssetsError as error:
@@ -159,6 +159,6 @@ class Worker:
 def _has_scores(pipeline: Pipeline) -> bool:
     try:
         with pipeline.read() as session:
-            return PartitionStates(session).first(SCORED) is not None
+            return PartitionStates(session).first(SCORED_ASSET) is not None
     except NoWarehouseError:
         return False

@@ -80,7 +80,7 @@ def check() -> None:
 
 
 @contextmanager
-def heeding_sigint() -> Iterator[None]:
+def ended_by_sigint() -> Iterator[None]:
     """Let SIGINT end the block also where a shell had the process ignore it, as it has its background jobs.
 
     Dagster treats SIGTERM as it treats SIGINT, and would ignore both.

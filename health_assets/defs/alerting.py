@@ -8,14 +8,14 @@ from health_assets.apps.alerts.config import load_alerts
 from health_assets.apps.alerts.ticking import tick
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.core.settings import Settings
-from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.schedules import default_sensor_status
 
 INTERVAL_S = 60
 NO_ALERTS = "no alerts are configured; name a file of rules and channels in HEALTH_ALERTS"
 
 
-def alerts_sensor(settings: Settings, placement: Placement = ALONE) -> dg.SensorDefinition:
+def alerts_sensor(settings: Settings, placement: Placement = STANDALONE) -> dg.SensorDefinition:
     """Judge new hours and deliver what waits, once a minute; it starts no run.
 
     What is to be told is in the warehouse before anything is sent, so a tick that fails loses nothing.

@@ -15,7 +15,7 @@ from health_assets.defs.judge_job import judge_safety_job, judge_safety_schedule
 from health_assets.defs.page_links import linked
 from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
 from health_assets.defs.pipeline import pipeline_resource
-from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.pruning_job import prune_hours_job, prune_hours_schedule
 from health_assets.defs.run_retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule
@@ -43,7 +43,7 @@ def build_definitions(
     pipeline: Pipeline | None = None,
     *,
     defined: Collection[str] = (),
-    placement: Placement = ALONE,
+    placement: Placement = STANDALONE,
 ) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
@@ -114,15 +114,15 @@ def build_definitions(
         schedules=[*schedules, *(schedule for _, schedule in upkeep)],
         sensors=sensors,
         resources={placement.resource: pipeline_resource(pipeline or Pipeline(settings=settings))},
-        loggers=None if placement.is_guest else {"console": dg.colored_console_logger},
-        executor=None if placement.is_guest else dg.in_process_executor,
+        loggers=None if placement.is_embedded else {"console": dg.colored_console_logger},
+        executor=None if placement.is_embedded else dg.in_process_executor,
     )
 
 
 def _upkeep(settings: Settings, placement: Placement) -> list[tuple[dg.JobDefinition, dg.ScheduleDefinition]]:
     """Jobs that make no asset, each with its schedule; the old runs of another project are not ours to delete."""
     found = []
-    if not placement.is_guest:
+    if not placement.is_embedded:
         found.append((prune_runs_job(settings), prune_runs_schedule(settings)))
     if settings.keep_days is not None:
         found.append((prune_hours_job(settings, placement), prune_hours_schedule(settings, placement)))

@@ -10,7 +10,7 @@ import dagster as dg
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange
 from health_assets.defs.pipeline import readable_failures
-from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.pipeline.plan import Graph
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
@@ -20,7 +20,7 @@ from health_assets.warehouse.fingerprints import (
     EVERY_LOG_WAS_READ,
     FEW_READ_LINES_ARE_REJECTED,
 )
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 NEWEST_HOUR_IS_IN_TIME = "newest_hour_is_in_time"
 OF_RAW_LOGS = {
@@ -34,7 +34,7 @@ OF_RAW_LOGS = {
 """Descriptions of the checks of `raw_logs` that are of no suite; each is a warning."""
 
 
-def suite_specs(graph: Graph, assets: Iterable[str], placement: Placement = ALONE) -> list[dg.AssetCheckSpec]:
+def suite_specs(graph: Graph, assets: Iterable[str], placement: Placement = STANDALONE) -> list[dg.AssetCheckSpec]:
     """The specs of all checks of these assets that their step evaluates."""
     specs = []
     for asset in assets:
@@ -66,11 +66,13 @@ def _newest_hour(pipeline: Pipeline, due: datetime, now: datetime) -> tuple[date
         return None, False
     with pipeline.read() as session:
         materialized = PartitionStates(session)
-        made_at = materialized.made_at(HourRange.of(due)).get(due, {}).get("system_health")
-        return materialized.newest("system_health", now), made_at is not None and made_at >= due + HOUR
+        made_at = materialized.made_at(HourRange.of(due)).get(due, {}).get(SCORED_ASSET)
+        return materialized.newest(SCORED_ASSET, now), made_at is not None and made_at >= due + HOUR
 
 
-def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement = ALONE) -> dg.AssetChecksDefinition:
+def newest_hour_check(
+    late_after: timedelta, own_job: str, placement: Placement = STANDALONE
+) -> dg.AssetChecksDefinition:
     """A check that the newest finished hour has been materialized, however fresh a backfill of an old one looks.
 
     Args:
@@ -86,7 +88,7 @@ def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement 
         specs=[
             dg.AssetCheckSpec(
                 NEWEST_HOUR_IS_IN_TIME,
-                asset=placement.key("system_health"),
+                asset=placement.key(SCORED_ASSET),
                 description="The newest hour that ended long enough ago has been materialized.",
             )
         ],
@@ -99,7 +101,7 @@ def newest_hour_check(late_after: timedelta, own_job: str, placement: Placement 
             newest, is_in_time = _newest_hour(pipeline, due, now)
         yield dg.AssetCheckResult(
             passed=is_in_time,
-            asset_key=placement.key("system_health"),
+            asset_key=placement.key(SCORED_ASSET),
             check_name=NEWEST_HOUR_IS_IN_TIME,
             severity=dg.AssetCheckSeverity.ERROR,
             metadata={

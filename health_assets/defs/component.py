@@ -59,7 +59,7 @@ class HealthAssetsComponent(dg.Component, dg.Model, dg.Resolvable):
             group=self.group,
             names="_".join([*prefix, NAMES]),
             owners=tuple(self.owners),
-            is_guest=True,
+            is_embedded=True,
         )
         return build_definitions(self._settings(context.project_root), defined=self.systems, placement=placement)
 

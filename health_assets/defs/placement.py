@@ -26,14 +26,14 @@ class Placement:
         group: the one group of all assets; None makes a group of each scoring system.
         names: what the name of every job, schedule, sensor and resource begins with; lower-case letters, digits, `_`.
         owners: owners of every asset, as Dagster writes them.
-        is_guest: whether the definitions are part of another project's, with an executor and loggers of its own.
+        is_embedded: whether the definitions are part of another project's, with an executor and loggers of its own.
     """
 
     key_prefix: tuple[str, ...] = ()
     group: str | None = None
     names: str = ""
     owners: tuple[str, ...] = OWNERS
-    is_guest: bool = False
+    is_embedded: bool = False
 
     def key(self, table: str) -> dg.AssetKey:
         """The key of the asset that makes a table."""
@@ -64,7 +64,7 @@ class Placement:
         )
 
 
-ALONE = Placement()
+STANDALONE = Placement()
 """The project of its own: plain keys and names."""
 
 

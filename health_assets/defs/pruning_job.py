@@ -7,18 +7,20 @@ import dagster as dg
 
 from health_assets.core.settings import Settings
 from health_assets.defs.pipeline import readable_failures
-from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.schedules import default_status
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.retention import Pruned, cutoff, prune
 from health_assets.systems.declared_assets import DERIVED
 
 JOB = "prune_old_hours"
-COMPONENTS = tuple(asset.name for asset in DERIVED.values() if asset.is_component and not asset.is_kept)
+COMPONENTS = tuple(
+    asset.name for asset in DERIVED.values() if asset.is_component and not asset.is_exempt_from_retention
+)
 """What is made only for other tables to be made from it."""
 
 
-def prune_hours_job(settings: Settings, placement: Placement = ALONE) -> dg.JobDefinition:
+def prune_hours_job(settings: Settings, placement: Placement = STANDALONE) -> dg.JobDefinition:
     """A job that drops what is older than the setting says."""
 
     @dg.op(name=placement.name("drop_old_hours"), required_resource_keys={placement.resource})
@@ -38,7 +40,7 @@ def prune_hours_job(settings: Settings, placement: Placement = ALONE) -> dg.JobD
     return prune_old_hours
 
 
-def prune_hours_schedule(settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
+def prune_hours_schedule(settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
     """Once a day, between two hourly runs."""
 
     @dg.schedule(

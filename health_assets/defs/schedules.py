@@ -11,13 +11,13 @@ from health_assets.core.errors import HealthAssetsError, NoRawRootError, NoWareh
 from health_assets.core.hours import KEY_FORMAT, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets.logs.stores import require_root
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
-from health_assets.systems.due_hours import SCORED, missed_hours
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.systems.due_hours import missed_hours
+from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 LOCK_TIMEOUT_S = 10.0
 NOTHING_YET = "nothing has been materialized yet, so nothing is late"
@@ -30,11 +30,11 @@ def default_status(settings: Settings) -> dg.DefaultScheduleStatus:
 
 def default_sensor_status(settings: Settings, placement: Placement) -> dg.DefaultSensorStatus:
     """Whether a sensor starts by itself: always at home; in another project, where the schedules do."""
-    is_off = placement.is_guest and not settings.schedules
+    is_off = placement.is_embedded and not settings.schedules
     return dg.DefaultSensorStatus.STOPPED if is_off else dg.DefaultSensorStatus.RUNNING
 
 
-def hourly_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
+def hourly_schedule(job_name: str, settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
     """Materialize the hour that just ended, with any hours before it that earlier runs missed.
 
     That is one run, or one for each side of an hour whose checks failed, which the late-log sensor asks for.
@@ -80,7 +80,7 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> list[HourRange]:
         return [HourRange.of(newest)]
 
 
-def freshness_schedule(job_name: str, settings: Settings, placement: Placement = ALONE) -> dg.ScheduleDefinition:
+def freshness_schedule(job_name: str, settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
     """Check, once the hour may be called late, that it was materialized."""
 
     @dg.schedule(
@@ -96,7 +96,7 @@ def freshness_schedule(job_name: str, settings: Settings, placement: Placement =
         pipeline = placement.pipeline(context)
         try:
             with pipeline.waiting_at_most(LOCK_TIMEOUT_S).read() as session:
-                has_any = PartitionStates(session).first(SCORED) is not None
+                has_any = PartitionStates(session).first(SCORED_ASSET) is not None
         except NoWarehouseError:
             has_any = False
         except WarehouseBusyError:

@@ -14,10 +14,10 @@ from health_assets.core.hours import EVER, HOUR, KEY_FORMAT, HourRange, floor_ho
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
 from health_assets.defs.partitions import hours_of_tags, hours_tags
-from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.schedules import NOTHING_YET, default_sensor_status
 from health_assets.defs.specs import ONLY_STALE_TAG
-from health_assets.defs.write_lock.run_owners import end_runs_of_the_dead, end_runs_that_never_claimed
+from health_assets.defs.write_lock.run_owners import end_runs_of_the_dead, end_runs_that_never_registered
 from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.logs.stores import is_among, require_root
 from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
@@ -27,12 +27,12 @@ from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.systems.declared_assets import SYSTEMS
-from health_assets.systems.due_hours import SCORED, DueRun, first_late_hour, late_hours
+from health_assets.systems.due_hours import DueRun, first_late_hour, late_hours
 from health_assets.systems.formula_versions import older_results
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.location import is_spark
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.session import Session
 
 INTERVAL_S = 60
@@ -50,7 +50,7 @@ UNFINISHED = [
 
 
 def late_logs_sensor(
-    job_name: str, settings: Settings, offered_from: datetime = EARLIEST, placement: Placement = ALONE
+    job_name: str, settings: Settings, offered_from: datetime = EARLIEST, placement: Placement = STANDALONE
 ) -> dg.SensorDefinition:
     """Load new and changed files, and request the hours that they touch and every later hour that depends on them.
 
@@ -79,7 +79,7 @@ def late_logs_sensor(
         pipeline = placement.pipeline(context).waiting_at_most(LOCK_TIMEOUT_S)
         if _has_instance(context):
             end_runs_of_the_dead(context.instance)  # else what is in the queue behind them would wait for ever
-            end_runs_that_never_claimed(context.instance, _claiming(context, placement), time.time())
+            end_runs_that_never_registered(context.instance, _registering(context, placement), time.time())
         unfinished = _unfinished_runs(context, job_name)
         if any(ONLY_STALE_TAG in run.tags for run in unfinished):
             return dg.SkipReason("a run for late logs is under way")
@@ -90,7 +90,7 @@ def late_logs_sensor(
         try:
             require_root(pipeline.raw_root)
             with pipeline.read() as session:
-                last = PartitionStates(session).newest(SCORED, now)
+                last = PartitionStates(session).newest(SCORED_ASSET, now)
             if last is None or last < first_hour:
                 return dg.SkipReason(NOTHING_YET)
             requests = _loaded(context, pipeline, newest)
@@ -139,7 +139,7 @@ def _request(now: datetime, due: DueRun) -> dg.RunRequest:
     """A run of some hours, of all assets or of some systems', for the same cause once an hour at most."""
     assets = [asset for system in due.systems for asset in SYSTEMS[system]]
     return dg.RunRequest(
-        run_key=f"{floor_hour(now):{KEY_FORMAT}} {due.hours} {due.cause}",
+        run_key=f"{floor_hour(now):{KEY_FORMAT}} {due.hours} {due.dedup_key}",
         tags={**hours_tags(due.hours), ONLY_STALE_TAG: "true"},
         asset_selection=[dg.AssetKey(asset.name) for asset in assets] or None,
     )
@@ -158,7 +158,7 @@ def _agreement(session: Session, settings: Settings, newest: datetime, now: date
     if unreadable:
         said += f"; {len(unreadable)} cannot be read: {'; '.join(unreadable.values())}"
     said += _what_is_lost(FileLedger(session).lost(HourRange(newest - settings.reach_hours * HOUR, EVER.end)))
-    known = HourRange(first_hour, (PartitionStates(session).newest(SCORED, now) or first_hour) + HOUR)
+    known = HourRange(first_hour, (PartitionStates(session).newest(SCORED_ASSET, now) or first_hour) + HOUR)
     return said + "".join(f"; {results}" for results in older_results(session, known, settings))
 
 
@@ -193,8 +193,8 @@ def _has_instance(context: dg.SensorEvaluationContext) -> bool:
     return True
 
 
-def _claiming(context: dg.SensorEvaluationContext, placement: Placement) -> Callable[[dg.DagsterRun], bool]:
-    """Tell runs that make a claim: those of jobs that need our resource."""
+def _registering(context: dg.SensorEvaluationContext, placement: Placement) -> Callable[[dg.DagsterRun], bool]:
+    """Tell runs that register: those of jobs that need our resource."""
     repository = context.repository_def
 
     def is_ours(run: dg.DagsterRun) -> bool:

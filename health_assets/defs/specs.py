@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from health_assets.core.settings import Settings
-from health_assets.defs.placement import ALONE, Placement
+from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.source_links import source_link
 from health_assets.schema.catalog import ALL_TABLES, describe
 from health_assets.schema.documentation import SQL_NAMES
@@ -17,7 +17,7 @@ from health_assets.warehouse.location import is_postgres, is_spark
 
 ONLY_STALE_TAG = "health-assets/only-stale"
 """A run with this tag leaves hours alone whose inputs have not changed since they were built."""
-READ_ANEW_TAG = "health-assets/read-anew"
+FULL_REFRESH_TAG = "health-assets/full-refresh"
 """A run with this tag compares every raw log with what was read of it, whatever its size and times say."""
 FIRST = {"dagster/priority": "1"}
 """Tags of a step that goes before others which may begin by then."""
@@ -38,7 +38,7 @@ def asset_spec(
     kind: str,
     system: str,
     source: Callable[..., Any],
-    placement: Placement = ALONE,
+    placement: Placement = STANDALONE,
 ) -> dg.AssetSpec:
     """Spec of the asset that makes a table: description and columns come from the table's class.
 

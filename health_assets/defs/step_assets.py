@@ -13,9 +13,9 @@ from health_assets.core.hours import HourGroups
 from health_assets.defs.checks import suite_specs
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
 from health_assets.defs.pipeline import readable_failures
-from health_assets.defs.placement import ALONE, Placement, table_of
+from health_assets.defs.placement import STANDALONE, Placement, table_of
 from health_assets.defs.results import Result, result_of
-from health_assets.defs.specs import FIRST, ONLY_STALE_TAG, READ_ANEW_TAG, asset_spec, records_of
+from health_assets.defs.specs import FIRST, FULL_REFRESH_TAG, ONLY_STALE_TAG, asset_spec, records_of
 from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.events import Checked, Event, Materialized, StepFinished, StepStarted
 from health_assets.pipeline.fingerprints import RECORDS
@@ -32,7 +32,7 @@ MOST_METADATA_HOURS = 168
 """Of a longer run, the newest hours that get curves: Dagster takes longer for each, the more there are."""
 
 
-def record_specs(placement: Placement = ALONE) -> list[dg.AssetSpec]:
+def record_specs(placement: Placement = STANDALONE) -> list[dg.AssetSpec]:
     """The specs of `raw_logs` and the record tables."""
     sources = {name: ["raw_logs", *(["spans"] if name in FROM_SPANS else [])] for name in RECORD_TABLES}
     return [
@@ -47,7 +47,7 @@ def step_assets(
     checks: Sequence[dg.AssetCheckSpec],
     events_of: Callable[[Pipeline, Plan], Iterator[Event]],
     partitions: dg.PartitionsDefinition,
-    placement: Placement = ALONE,
+    placement: Placement = STANDALONE,
     op_tags: Mapping[str, str] | None = None,
 ) -> dg.AssetsDefinition:
     """The multi-asset of a step.
@@ -80,7 +80,7 @@ def step_assets(
 
 
 def record_assets(
-    graph: Graph, partitions: dg.PartitionsDefinition, placement: Placement = ALONE
+    graph: Graph, partitions: dg.PartitionsDefinition, placement: Placement = STANDALONE
 ) -> dg.AssetsDefinition:
     """`raw_logs` and the record tables, which are made together because each file is read only once."""
     checks = suite_specs(graph, RECORDS, placement)
@@ -95,7 +95,7 @@ def system_assets(
     step: str,
     derived: Sequence[Derived],
     partitions: dg.PartitionsDefinition,
-    placement: Placement = ALONE,
+    placement: Placement = STANDALONE,
 ) -> dg.AssetsDefinition:
     """The assets of a scoring system's step.
 
@@ -110,11 +110,11 @@ def system_assets(
     checks = suite_specs(graph, [one.name for one in derived], placement)
     return step_assets(
         step, specs, checks, lambda pipeline, plan: system_step(pipeline, graph, step, plan), partitions, placement,
-        FIRST if any(one.goes_first for one in derived) else None,
+        FIRST if any(one.has_priority for one in derived) else None,
     )  # fmt: skip
 
 
-def derived_spec(graph: Graph, derived: Derived, placement: Placement = ALONE) -> dg.AssetSpec:
+def derived_spec(graph: Graph, derived: Derived, placement: Placement = STANDALONE) -> dg.AssetSpec:
     """The spec of a computed asset."""
     return asset_spec(
         derived.name, graph.sources(derived.name), kind="python", system=graph.system_of[derived.name],
@@ -133,7 +133,7 @@ def _plan_of(context: dg.AssetExecutionContext) -> Plan:
         assets={table_of(key) for key in context.selected_asset_keys},
         checks=checks,
         only_stale=ONLY_STALE_TAG in context.run.tags,
-        read_anew=READ_ANEW_TAG in context.run.tags,
+        full_refresh=FULL_REFRESH_TAG in context.run.tags,
         metadata_hours=metadata_hours(context, hours),
         records_in=records_of(context.run),
     )

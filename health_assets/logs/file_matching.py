@@ -33,7 +33,7 @@ def match_files(
     *,
     unpacking: Unpacking,
     trusted: Trust = TRUSTED,
-    anew: bool = False,
+    full_refresh: bool = False,
 ) -> MatchedFiles:
     """Find out what became of known files, and which of those there are now count.
 
@@ -43,9 +43,9 @@ def match_files(
         unreadable: files that are there and cannot be read; nothing is found out about them.
         unpacking: most that is read of one file, once it is unpacked.
         trusted: the logs whose judgements count as whose they say they are; no other log counts for these.
-        anew: whether to read every file to its end, also where size and times tell of no change.
+        full_refresh: whether to read every file to its end, also where size and times tell of no change.
     """
-    return _Comparison(known, files, unreadable, unpacking, trusted, anew=anew).result()
+    return _Comparison(known, files, unreadable, unpacking, trusted, full_refresh=full_refresh).result()
 
 
 def cut_or_replaced(
@@ -78,7 +78,7 @@ class _Comparison:
         unpacking: Unpacking,
         trusted: Trust,
         *,
-        anew: bool,
+        full_refresh: bool,
     ) -> None:
         self._known = known
         self._files = {file.source_file: file for file in files}
@@ -87,7 +87,7 @@ class _Comparison:
         self._unchanged = {
             name
             for name, file in self._files.items()
-            if not anew and name in known and is_same_stamp(known[name].stamp, file.stamp)
+            if not full_refresh and name in known and is_same_stamp(known[name].stamp, file.stamp)
         }
         self._logs_by_heads = Counter(
             own.identity.heads

@@ -38,7 +38,7 @@ from health_assets.scoring.target_columns import resolve_sla
 
 ROWS_PER_BATCH = 100_000
 
-MEMORY_APART = "1GB"
+SINGLE_THREAD_MEMORY = "1GB"
 """Most memory of a DuckDB beside others, before it spills to disk."""
 
 IS_TIMED = "coalesce(is_timed, true)"
@@ -56,7 +56,7 @@ class Reading:
         limits: what is taken of them.
         notes: is filled as lines are read.
         beginnings: by name of a file that only grew, what is not read of it again.
-        is_apart: as of `reading`.
+        single_threaded: as of `reading`.
         salt: likewise.
     """
 
@@ -69,7 +69,7 @@ class Reading:
         notes: Notes,
         beginnings: Mapping[str, Beginning],
         *,
-        is_apart: bool,
+        single_threaded: bool,
         salt: str,
     ) -> None:
         self._files = files
@@ -78,7 +78,7 @@ class Reading:
         self._limits = limits
         self._notes = notes
         self._beginnings = beginnings
-        self._is_apart = is_apart
+        self._single_threaded = single_threaded
         self._salt = salt
 
     def tally(self) -> Tally:
@@ -139,7 +139,7 @@ class Reading:
         if lines is None:
             yield None
             return
-        with in_process(is_apart=self._is_apart, salt=self._salt) as connection:
+        with in_process(single_threaded=self._single_threaded, salt=self._salt) as connection:
             connection.register("lines", lines)
             yield connection
 
@@ -149,10 +149,10 @@ def contents(
     limits: Limits | None = None,
     beginnings: Mapping[str, Beginning] = {},
     *,
-    is_apart: bool = False,
+    single_threaded: bool = False,
 ) -> list[Content]:
     """Count what the files hold behind what was read of them, without keeping rows; arguments as of `reading`."""
-    with reading(files, limits=limits, beginnings=beginnings, is_apart=is_apart) as parser:
+    with reading(files, limits=limits, beginnings=beginnings, single_threaded=single_threaded) as parser:
         return parser.count()
 
 
@@ -160,7 +160,7 @@ def hour_of_line(line: str, limits: Limits) -> datetime | None:
     """The hour of a line's record, or the latest of its spans; None where it is rejected or holds none."""
     parsed = parsed_spans if is_otlp(line) else parsed_lines
     sql = f"SELECT max(hour) FROM ({parsed('lines', limits)}) WHERE record_type <> 'rejected'"
-    with in_process(is_apart=True) as connection:
+    with in_process(single_threaded=True) as connection:
         connection.register("lines", pa.record_batch([[0], [0], [line], [None]], schema=LINES_SCHEMA))
         [(hour,)] = connection.execute(sql).fetchall()
     return hour
@@ -174,7 +174,7 @@ def reading(
     limits: Limits | None = None,
     beginnings: Mapping[str, Beginning] = {},
     *,
-    is_apart: bool = False,
+    single_threaded: bool = False,
     salt: str = "",
 ) -> Iterator[Reading]:
     """Read the lines of these files, once.
@@ -185,11 +185,15 @@ def reading(
         identities: likewise.
         limits: what is taken of them; by default the limits of now.
         beginnings: by name of a file that only grew, what is not read of it again.
-        is_apart: whether others read beside it on this machine, as of `in_process`.
+        single_threaded: as of `in_process`.
         salt: salt of the digests of contents, which are null without one.
     """
     limits, notes = limits or current_limits(), {} if notes is None else notes
-    with private_files(), temporary_folder() as folder, in_process(is_apart=is_apart, salt=salt) as connection:
+    with (
+        private_files(),
+        temporary_folder() as folder,
+        in_process(single_threaded=single_threaded, salt=salt) as connection,
+    ):
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         otlp = SetAside(folder / "otlp")
@@ -200,7 +204,9 @@ def reading(
         lines = otlp.others(_noted(batches, told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
         try:
-            yield Reading(files, connection, otlp, limits, notes, beginnings, is_apart=is_apart, salt=salt)
+            yield Reading(
+                files, connection, otlp, limits, notes, beginnings, single_threaded=single_threaded, salt=salt
+            )
         except Exception:
             if told:  # a file could not be read: what DuckDB makes of that is no sentence
                 raise told[0] from None
@@ -217,11 +223,11 @@ def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> 
 
 
 @contextmanager
-def in_process(*, is_apart: bool = False, salt: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
+def in_process(*, single_threaded: bool = False, salt: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB without a file, which parses and computes whatever the warehouse is.
 
     Args:
-        is_apart: whether others work beside it on this machine, so that it gets one core and `MEMORY_APART`.
+        single_threaded: whether it gets one core and `SINGLE_THREAD_MEMORY`, as where others work beside it.
         salt: salt of the digests of contents, which are null without one.
     """
     with temporary_folder() as folder:
@@ -234,8 +240,8 @@ def in_process(*, is_apart: bool = False, salt: str = "") -> Iterator[duckdb.Duc
             connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
             if salt:
                 connection.execute(f"SET VARIABLE {SALT} = ?", [salt])
-            if is_apart:
-                connection.execute(f"SET threads = 1; SET memory_limit = '{MEMORY_APART}'")
+            if single_threaded:
+                connection.execute(f"SET threads = 1; SET memory_limit = '{SINGLE_THREAD_MEMORY}'")
             yield connection
 
 

@@ -22,7 +22,7 @@ from health_assets.logs.span_kinds import OPEN
 
 @contextmanager
 def nodes_of(
-    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, *, is_apart: bool
+    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, *, single_threaded: bool
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with `nodes`, the spans with a number each, and `links` to what is above them.
 
@@ -32,9 +32,9 @@ def nodes_of(
         spans: rows of the table `spans`.
         hours: the hours that records are asked for.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
-        is_apart: as of `reader.in_process`.
+        single_threaded: as of `reader.in_process`.
     """
-    with in_process(is_apart=is_apart) as connection:
+    with in_process(single_threaded=single_threaded) as connection:
         connection.register("spans", spans)
         connection.register("hours", pa.table({"hour": pa.array(list(hours), pa.timestamp("us", "UTC"))}))
         is_long = connection.execute(_LONG, {"lookback": lookback_hours}).fetchall()

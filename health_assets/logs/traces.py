@@ -61,7 +61,7 @@ def assemble(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) 
         hours: the hours to give rows for.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
     """
-    with _records(spans, hours, lookback_hours, is_apart=False) as connection:
+    with _records(spans, hours, lookback_hours, single_threaded=False) as connection:
         return [_assembled(connection, record_type) for record_type in _SQL]
 
 
@@ -81,17 +81,17 @@ def assembled_rows(
     Returns:
         The columns of all three tables, `record_type` and `DIGEST_PARTS`; those that another table has are null.
     """
-    with _records(spans, hours, lookback_hours, is_apart=True) as connection:
+    with _records(spans, hours, lookback_hours, single_threaded=True) as connection:
         made = [_with_digests(connection, record_type) for record_type in _SQL]
     return with_agents(pa.concat_tables(made, promote_options="default"), names)
 
 
 @contextmanager
 def _records(
-    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, *, is_apart: bool
+    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, *, single_threaded: bool
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that has the records of each kind in the table of their name."""
-    with nodes_of(spans, hours, lookback_hours, is_apart=is_apart) as connection:
+    with nodes_of(spans, hours, lookback_hours, single_threaded=single_threaded) as connection:
         connection.execute(_FAILED_INSIDE)
         find_what_is_above(connection)
         connection.execute(_FAILURES)

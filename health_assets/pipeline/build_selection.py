@@ -40,7 +40,9 @@ def require_sources(session: Session, derived: Derived, hours: HourRange | HourG
     Raises:
         HealthAssetsError: a table that the asset is made from has been dropped for hours that these hours look back on.
     """
-    reach = HourGroups(hours.ranges).extended_back(0 if derived.is_kept else derived.back_hours(settings) - 1)
+    reach = HourGroups(hours.ranges).extended_back(
+        0 if derived.is_exempt_from_retention else derived.back_hours(settings) - 1
+    )
     for source in (*derived.upstream, *derived.same_hour_upstream):
         needed = hours if source in derived.same_hour_upstream else reach
         if dropped := {hour for hour in PartitionStates(session).dropped(source, reach.span) if hour in needed}:

@@ -71,21 +71,22 @@ class Derived:
         name: name of the asset and its table.
         upstream: assets that it is made from.
         rows: the function: every column of the table, but the formula's version, for the hours asked for.
-        heading: heading of the small table in its metadata.
-        top: that table, best rows first, from the rows of the hours.
-        told_with: adds what other tables say of these rows by then.
-        needs: things that hours must hold for it to have rows; said in the metadata where it has none.
+        preview_title: heading of the preview, a small table in its metadata.
+        preview_rows: the rows of the preview, best first, from the rows of the hours.
+        preview_join: adds columns of other tables to the rows of the preview.
+        empty_without: what hours must hold for it to have rows; said in the metadata where it has none.
         back_hours: of `upstream`, how many hours that end with its own an hour is made from.
         same_hour_upstream: further assets that it is made from, of which an hour looks at the same hour alone.
         blocked_by: assets whose failing checks stop it, although it is not made from their rows.
         is_component: whether later hours are made from its hours, so that missing and stale ones of the look-back are
             built along with those asked for.
-        is_kept: of a component, whether retention leaves its rows; it is made also where the hours before were dropped.
+        is_exempt_from_retention: of a component, whether retention leaves its rows; it is made also where the hours
+            before were dropped.
         curves: what Dagster's page draws of the asset hour by hour, besides the number of rows: aggregates of the rows
             of an hour, by name.
         post_write: what of the asset's later hours has to follow once hours were replaced, in the same transaction.
-        looks_at_itself: whether an hour is made from hours of the asset itself, too, however far back.
-        goes_first: whether it is made before others that could be made by then, whose metadata tell of its rows, too.
+        is_self_dependent: whether an hour is made from hours of the asset itself, too, however far back.
+        has_priority: whether it is made before others that could be made by then, whose metadata tell of its rows, too.
         is_external: whether it is made from what was observed rather than read from logs; no run is asked for
             its old hours, so that those of an older version of the formula are built along with any.
         formula_version: version of the formulas of its scoring system.
@@ -94,19 +95,19 @@ class Derived:
     name: str
     upstream: Sequence[str]
     rows: Callable[[Inputs], ir.Table]
-    heading: str
-    top: Callable[[ir.Table], ir.Table]
-    needs: str
-    told_with: Callable[[ir.Table, Session, HourRange], ir.Table] = lambda rows, *_: rows
+    preview_title: str
+    preview_rows: Callable[[ir.Table], ir.Table]
+    empty_without: str
+    preview_join: Callable[[ir.Table, Session, HourRange], ir.Table] = lambda rows, *_: rows
     back_hours: Callable[[Settings], int] = lambda _: 1
     same_hour_upstream: Sequence[str] = ()
     blocked_by: Sequence[str] = ()
     is_component: bool = False
-    is_kept: bool = False
+    is_exempt_from_retention: bool = False
     curves: Callable[[ir.Table], Mapping[str, ir.Value]] = lambda _: {}
     post_write: Callable[[Inputs], None] = lambda _: None
-    looks_at_itself: bool = False
-    goes_first: bool = False
+    is_self_dependent: bool = False
+    has_priority: bool = False
     is_external: bool = False
     formula_version: str = field(kw_only=True)
 

@@ -26,7 +26,7 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
     errors: dict[str, Exception] = {}
     for step in planned_steps(graph, plan):
         assets = graph.steps[step]
-        if graph.makes_from(step, blocked) and plan.makes_any(assets):
+        if graph.depends_on_any(step, blocked) and plan.selects_any(assets):
             blocked.update(assets)
             yield StepSkipped(step)
             continue

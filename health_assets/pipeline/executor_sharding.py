@@ -1,4 +1,4 @@
-"""Other machines: dealing raw logs out to them, and finding out which of these they could not read as they are here.
+"""Executor sharding: dealing raw logs out to other machines, and finding those that differ or are unreadable there.
 
 What belongs here: which files go together, their names there, and what is said of a file that is not the same there.
 What does not: what is done with the files (`file_reading`) and how work is sent (`warehouse.engines`).
@@ -12,35 +12,35 @@ from pathlib import Path
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.stores import RawFile, Stamp
 
-BYTES_PER_PASS = 128 << 20
-"""Files of about so many bytes are read together where several machines read. A larger file is one pass by itself."""
-FILES_PER_PASS = 1_000
+BYTES_PER_SHARD = 128 << 20
+"""Files of about so many bytes are read together where several machines read. A larger file is a shard by itself."""
+FILES_PER_SHARD = 1_000
 
 _NAME_A_PLACE = "this machine can read it: name a raw root that both reach"
 
 
 @dataclass(kw_only=True)
-class Seen:
-    """Files as another machine saw them.
+class ShardReport:
+    """What another machine reports of the files of its shard.
 
     Args:
         stamps: by file, its size and times; not of objects of a store.
-        faults: by file that could not be read, why. Nothing else of its pass counts where there is one.
+        faults: by file that could not be read, why. Nothing else of its shard counts where there is one.
     """
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
 
 
-def dealt_out(files: Sequence[RawFile]) -> Iterator[list[RawFile]]:
-    """The files in passes of some size, each for a core of its own, under names that hold in any folder.
+def shards(files: Sequence[RawFile]) -> Iterator[list[RawFile]]:
+    """Shards of some size, each for a core of its own, under names that hold in any folder.
 
-    The largest file comes first, so that the longest pass does not begin last.
+    The largest file comes first, so that the longest shard does not begin last.
     """
     group: list[RawFile] = []
     size_bytes = 0
     for file in sorted(map(_anywhere, files), key=lambda file: -file.size_bytes):
-        if group and (size_bytes + file.size_bytes > BYTES_PER_PASS or len(group) == FILES_PER_PASS):
+        if group and (size_bytes + file.size_bytes > BYTES_PER_SHARD or len(group) == FILES_PER_SHARD):
             yield group
             group, size_bytes = [], 0
         group.append(file)
@@ -63,14 +63,14 @@ def stamps_of(files: Iterable[RawFile]) -> dict[str, Stamp]:
     return {file.source_file: stamp for file in files if (stamp := file.stamp_now())}
 
 
-def faults_of(files: Sequence[RawFile], seen: Iterable[Seen]) -> dict[str, str]:
+def faults_of(files: Sequence[RawFile], reports: Iterable[ShardReport]) -> dict[str, str]:
     """Find out which files other machines could not read, or read otherwise than they are here; gives the reasons."""
     by_name = {file.source_file: file for file in files}
     faults = {}
-    for one in seen:
-        for name, fault in one.faults.items():
+    for report in reports:
+        for name, fault in report.faults.items():
             faults[name] = f"{fault} (on the cluster; {_NAME_A_PLACE})" if _can_be_read(by_name[name]) else fault
-        for name, stamp in one.stamps.items():
+        for name, stamp in report.stamps.items():
             if not _is_same(by_name[name], stamp):
                 faults[name] = f"{name} was replaced while it was read, or is another file on the cluster"
     return faults

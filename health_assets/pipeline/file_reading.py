@@ -26,7 +26,7 @@ from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import names_of
 from health_assets.logs.tally import REJECTED, Content
 from health_assets.pipeline.append_detection import Appended
-from health_assets.pipeline.executor_sharding import Seen, dealt_out, stamps_of
+from health_assets.pipeline.executor_sharding import ShardReport, shards, stamps_of
 from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.warehouse.file_slices import FileSlice, SliceContent
 from health_assets.warehouse.session import InsertArrow
@@ -49,7 +49,7 @@ class RowFilter:
     def __contains__(self, file_slice: FileSlice) -> bool:
         return self.scope.includes(file_slice) if file_slice.source_file in self.fresh else file_slice in self.known
 
-    def dealt_out(self, groups: Iterable[AbstractSet[str]]) -> Iterator["RowFilter"]:
+    def shards(self, groups: Iterable[AbstractSet[str]]) -> Iterator["RowFilter"]:
         """For each of some groups of files, what is wanted of these."""
         by_name: defaultdict[str, list[FileSlice]] = defaultdict(list)
         for file_slice in self.known:
@@ -71,7 +71,7 @@ class ReadTask:
         limits: what is taken of the files.
         appended: those of which only what is new is read.
         salt: salt of the digests of contents.
-        is_apart: whether it is one of several, each for a core of its own on any machine.
+        is_shard: whether it is one of several shards, each for a core of its own on any machine.
     """
 
     files: Sequence[RawFile]
@@ -81,17 +81,17 @@ class ReadTask:
     limits: Limits
     appended: Appended
     salt: str
-    is_apart: bool = False
+    is_shard: bool = False
 
-    def dealt_out(self) -> Iterator["ReadTask"]:
-        """The files in passes of some size, each for a core of its own; none of the files may be grown."""
-        groups = [*dealt_out(self.files)]
-        for files, wanted in zip(groups, self.wanted.dealt_out(map(names_of, groups)), strict=True):
-            yield replace(self, files=files, wanted=wanted, is_apart=True)
+    def shards(self) -> Iterator["ReadTask"]:
+        """The task in shards of some size, each for a core of its own; none of the files may be grown."""
+        groups = [*shards(self.files)]
+        for files, wanted in zip(groups, self.wanted.shards(map(names_of, groups)), strict=True):
+            yield replace(self, files=files, wanted=wanted, is_shard=True)
 
 
 @dataclass(kw_only=True)
-class ReadResult(Seen):
+class ReadResult(ShardReport):
     """The facts that one pass has found out.
 
     Args:
@@ -102,7 +102,7 @@ class ReadResult(Seen):
         rejections: the reasons where every record was rejected, none without any record; None where one was not.
         secrets: secrets that were replaced in wanted rows and in rejected ones.
         lines_with_secrets: such rows that had any.
-        stamps: by file, its size and times, as a pass apart saw them; not of objects of a store.
+        stamps: by file, its size and times, as the machine of a shard saw them; not of objects of a store.
         faults: by file that could not be read, why. No other account counts where there is one.
     """
 
@@ -119,12 +119,12 @@ def read_files(own: ReadTask, insert: InsertArrow) -> ReadResult:
     """Read files once: wanted rows go where `insert` takes them.
 
     Raises:
-        UnreadableFilesError: files cannot be read; of a pass apart, the account says so.
+        UnreadableFilesError: files cannot be read; of a shard, the result says so.
     """
     try:
         return _read(own, insert)
     except UnreadableFilesError as error:
-        if not own.is_apart:
+        if not own.is_shard:
             raise
         return ReadResult(faults=error.faults)
 
@@ -136,7 +136,7 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
     with (
         temporary_folder() as folder,
         reading(
-            files, notes, identities, own.limits, own.appended.beginnings, is_apart=own.is_apart, salt=own.salt
+            files, notes, identities, own.limits, own.appended.beginnings, single_threaded=own.is_shard, salt=own.salt
         ) as parser,
     ):
         stream = parser.records(own.targets, own.trusted_judgements)
@@ -165,7 +165,7 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
         rejections=_rejections(router, found),
         secrets=router.secrets,
         lines_with_secrets=router.lines_with_secrets,
-        stamps=stamps_of(files) if own.is_apart else {},
+        stamps=stamps_of(files) if own.is_shard else {},
     )
 
 

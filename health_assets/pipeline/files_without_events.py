@@ -52,7 +52,7 @@ def _reasons(file: RawFile, targets: Targets, limits: Limits) -> list[str]:
     most = MOST_LOOKED_AT if file.source_file.lower().endswith(("jsonl", "ndjson")) else MOST_DOCUMENT
     beginning = replace(file, size_bytes=min(file.size_bytes, most))
     rows: list[tuple[int, str]] = []
-    with reading([beginning], limits=limits, is_apart=True) as parser:
+    with reading([beginning], limits=limits, single_threaded=True) as parser:
         for batch in parser.records(targets):
             rows += zip(batch["line_number"].to_pylist(), batch["reason"].to_pylist(), strict=True)
         with parser.spans(targets) as spans:

@@ -26,7 +26,7 @@ from health_assets.warehouse.session import Session
 
 RECORDS = ("raw_logs", *RECORD_TABLES)
 """Tables that are made of the logs in one step, of which each may depend on any other."""
-WITHOUT_EFFECT = frozenset({
+EXCLUDED_SETTINGS = frozenset({
     "raw", "warehouse", "lake", "ledger", "targets",  # places; what is there counts
     "lock_timeout_s", "lease_s", "lease_timeout_s", "memory_limit",
     "schedule_minute", "late_after_minutes", "schedules", "first_hour", "run_history_days", "pages_url", "docs_url",
@@ -88,7 +88,7 @@ class RunFingerprint:
         said = [
             PROGRAM,
             [str(own) for own in hours.ranges],
-            settings.model_dump(mode="json", exclude=set(WITHOUT_EFFECT)),
+            settings.model_dump(mode="json", exclude=set(EXCLUDED_SETTINGS)),
             targets.model_dump(mode="json"),
         ]
         span = HourRange(hours.start, hours.end)

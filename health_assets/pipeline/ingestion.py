@@ -61,7 +61,7 @@ def ingest(
     limits: Limits | None = None,
     run: RunFingerprint | None = None,
     horizon: datetime | None = None,
-    read_anew: bool = False,
+    full_refresh: bool = False,
     salt: str = "",
 ) -> IngestReport:
     """Load the files that are new or changed, and bring `hours` and their look-back up to date.
@@ -85,7 +85,7 @@ def ingest(
         limits: limits on what is taken of logs; by default those of now.
         run: fingerprint of the run, noted of the hours asked for where the targets of now apply to all of them.
         horizon: records before it are counted and not loaded, unless their hours are asked for.
-        read_anew: whether every file is compared with what was read of it, whatever its size and times say.
+        full_refresh: whether every file is compared with what was read of it, whatever its size and times say.
         salt: salt of the digests of contents; by default the warehouse's own.
 
     Raises:
@@ -97,7 +97,7 @@ def ingest(
     groups, span = (HourGroups(hours.ranges), HourRange(hours.start, hours.end)) if hours else (None, NO_HOURS)
     report = IngestReport(hours=span, files_seen=len(files) + len(unreadable), unreadable=unreadable)
     limits = limits or current_limits()
-    matched, report.told = _settled(session, files, unreadable, trusted_judgements, limits, read_anew=read_anew)
+    matched, report.told = _settled(session, files, unreadable, trusted_judgements, limits, full_refresh=full_refresh)
     present = names_of(matched.files) | Ledger(session).emptied()
     scope = IngestScope(session, span, present, lookback_hours, reach_hours, horizon)
     loading = Loading(session, matched, scope, targets, unreadable, trusted_judgements, limits, salt)
@@ -112,7 +112,7 @@ def ingest(
     report.main_rejection = loading.main_rejection
     report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)
-    changed |= loading.put_traces_together(due, changed)
+    changed |= loading.assemble_traces(due, changed)
 
     touched = _touched_hours(scope, changed)
     never_built = _never_built(session, groups, lookback_hours) if groups else set()
@@ -144,12 +144,14 @@ def _settled(
     trusted: Trust,
     limits: Limits,
     *,
-    read_anew: bool,
+    full_refresh: bool,
 ) -> tuple[MatchedFiles, dict[str, str]]:
     """Recognize the files and bring ledger and tables in step with them; the texts say what to tell of files."""
     ledger = FileLedger(session)
     known = ledger.known(limits.until)
-    matched = match_files(known, files, unreadable, unpacking=limits.unpacking, trusted=trusted, anew=read_anew)
+    matched = match_files(
+        known, files, unreadable, unpacking=limits.unpacking, trusted=trusted, full_refresh=full_refresh
+    )
     return matched, ledger.settle(known, matched)
 
 
@@ -194,6 +196,6 @@ def _note_materialized(
     for table, own_hours in touched.items():
         noted = built | scope.restored.get(table, set()) | elsewhere[table]
         if table == "spans":
-            noted = {hour for hour in noted | own_hours if hour not in scope.away}
+            noted = {hour for hour in noted | own_hours if hour not in scope.pruned_spans}
         for hours in contiguous(noted):
             PartitionStates(session).note(table, hours, own_hours & set(hours))

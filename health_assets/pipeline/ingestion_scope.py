@@ -59,8 +59,8 @@ class IngestScope:
         self.restored = {table: materialized.dropped(table, self.reach) for table in records}
         """By table, the hours that retention dropped and that come back now."""
         self.restored_from_spans = set().union(*(self.restored.get(table, set()) for table in FROM_SPANS))
-        self.away = PrunedSpans(session, trace_hours, horizon)
-        self.restored["spans"] = self.away.bring_back({*self.span, *self.restored_from_spans})
+        self.pruned_spans = PrunedSpans(session, trace_hours, horizon)
+        self.restored["spans"] = self.pruned_spans.restore({*self.span, *self.restored_from_spans})
 
         ends = [horizon, *map(materialized.dropped_until, records)]
         self._left_out_before = max(filter(None, ends), default=EVER.start)
@@ -91,7 +91,7 @@ class IngestScope:
         """Whether a slice is to be in its hour's table at the end; what is not is counted alone."""
         is_present = file_slice.source_file in self.present or file_slice.source_file == TRACES
         if file_slice.record_type == "span":
-            return (is_present or file_slice.hour in self.hours) and file_slice.hour not in self.away
+            return (is_present or file_slice.hour in self.hours) and file_slice.hour not in self.pruned_spans
         return file_slice.hour in self.hours or (is_present and not self._is_left_out(file_slice))
 
     def _is_left_out(self, file_slice: FileSlice) -> bool:

@@ -28,7 +28,7 @@ def latencies(
         One row per hour and key with a latency: `hour`, the keys, and a bucket for each of `percents`.
     """
     parts = components.filter(components.latency_buckets.notnull()).select("hour", *keys, "latency_buckets")
-    if len(inputs.hours) == 1 and inputs.session.takes_lists_apart:
+    if len(inputs.hours) == 1 and inputs.session.unnests_in_engine:
         return window_buckets(parts, inputs.hours, keys, percents)
     buckets = partial(
         sliding_window_buckets,

@@ -91,7 +91,7 @@ class Loading:
         """Slices that should be loaded and cannot be read, with their records."""
         self._competing: set[datetime] = set()
         """Hours of which tables with ids lost or got rows, whether or not these are others than before."""
-        self._gained: dict[str, set[datetime]] = {table: set() for table in RECORD_TABLES}
+        self._hours_with_new_rows: dict[str, set[datetime]] = {table: set() for table in RECORD_TABLES}
         """By table, hours that got rows, which are made with the targets of now."""
 
     def compare_with_ledger(self) -> LoadPlan:
@@ -111,7 +111,7 @@ class Loading:
         ledger.unload_damaged(seen_by_traces, ["spans"])
         lost = {file_slice for file_slice in FileLedger(self._session).write_off() if scope.includes(file_slice)}
         not_loaded = set(ledger.not_loaded())
-        appended, known = self._settle_growth(before.keys())
+        appended, known = self._unload_changed_files(before.keys())
         waiting = {file_slice: lines for file_slice, lines in known.items() if scope.includes(file_slice)}
         restored = {
             file_slice: lines
@@ -133,7 +133,7 @@ class Loading:
             appended=appended,
         )
 
-    def _settle_growth(self, before: Collection[FileSlice]) -> tuple[Appended, dict[FileSlice, int]]:
+    def _unload_changed_files(self, before: Collection[FileSlice]) -> tuple[Appended, dict[FileSlice, int]]:
         """Unload what is asked for of the changed files but those that only grew; gives these, and what must be loaded.
 
         A file that only grew is read as a whole where a table lacks rows of it, or where its lines compete anew.
@@ -146,7 +146,7 @@ class Loading:
             if scope.includes(entry.file_slice) and not entry.is_loaded
         }
         # the proof of growth is not sent to other machines
-        files = [file for file in changed if file.source_file not in incomplete and not self._session.spreads]
+        files = [file for file in changed if file.source_file not in incomplete and not self._session.is_distributed]
         appended = detect_appends(files, self._matched.before, entries, self._limits)
         while True:
             self._ledger.unload(
@@ -203,7 +203,7 @@ class Loading:
         gone = cut_or_replaced(files, before, self._identities, self._limits.unpacking)
         return {file_slice: lines for file_slice, lines in less.items() if file_slice.source_file in gone}
 
-    def put_traces_together(self, due: LoadPlan, changed: Iterable[FileSlice]) -> set[FileSlice]:
+    def assemble_traces(self, due: LoadPlan, changed: Iterable[FileSlice]) -> set[FileSlice]:
         """Bring what follows from spans up to date; gives the slices whose lines or rows are others than before.
 
         Args:
@@ -218,13 +218,13 @@ class Loading:
         touched = affected_hours(self._session, traces, scope.trace_hours)
         hours = scope.restored_from_spans | scope.first_made_from_spans | lacking | touched | put_off
         hours = {hour for hour in hours if not scope.leaves_out(hour)}
-        incomplete = scope.away.seen_from(hours)
+        incomplete = scope.pruned_spans.seen_from(hours)
         if incomplete != put_off:
             self._ledger.put_off(incomplete)
         assembly = TraceAssembly(self._session, self._targets, scope.trace_hours, scope.includes)
         assembly.bring_up_to_date(hours - incomplete)
         self._competing |= _hours_with_ids(assembly.loaded)
-        self._note_gained(assembly.loaded)
+        self._note_new_rows(assembly.loaded)
         return assembly.changed | (due.not_loaded & assembly.loaded)
 
     def _read(
@@ -258,8 +258,8 @@ class Loading:
             appended=appended,
             salt=self._salt or self._ledger.salt(),
         )
-        passes = [*whole.dealt_out()] if self._session.spreads else [whole]
-        accounts = self._session.insert_from_each(passes, read_files, ReadResult)
+        tasks = [*whole.shards()] if self._session.is_distributed else [whole]
+        accounts = self._session.insert_from_each(tasks, read_files, ReadResult)
         if faults := faults_of(files, accounts):
             raise UnreadableFilesError(faults)
         return self._accounted(wanted, files, accounts, appended)
@@ -288,12 +288,12 @@ class Loading:
         with_lines = [file_slice for file_slice, lines in appended.without_known(found).items() if lines]
         read = [file_slice for file_slice in with_lines if file_slice in wanted]
         self._competing |= _hours_with_ids(read)
-        self._note_gained(read)
+        self._note_new_rows(read)
         return found
 
-    def _note_gained(self, slices: Iterable[FileSlice]) -> None:
+    def _note_new_rows(self, slices: Iterable[FileSlice]) -> None:
         for file_slice in slices:
-            self._gained[TABLE_OF_RECORD[file_slice.record_type]].add(file_slice.hour)
+            self._hours_with_new_rows[TABLE_OF_RECORD[file_slice.record_type]].add(file_slice.hour)
 
     def keep_winners(self) -> tuple[int, set[datetime]]:
         """Let one row of each agent and id stay in each hour, with the violations of all lines of an execution.
@@ -306,7 +306,7 @@ class Loading:
             lines, back = keep_winners(self._session, hours, self._competing, self._targets)
             superseded += lines
             for table, own_hours in back.items():
-                self._gained[table] |= own_hours
+                self._hours_with_new_rows[table] |= own_hours
             added_up |= add_up_violations(self._session, hours)
         return superseded, added_up
 
@@ -326,8 +326,8 @@ class Loading:
         """
         session, scope, targets = self._session, self._scope, self._targets
         asked, looked_back_on = (scope.hours, scope.span) if with_new_targets else (NO_HOURS, NO_HOURS)
-        span = contiguous({*looked_back_on, *first_built, *self._seen_with_gained()})
-        of_slas = {*asked, *first_built, *self._gained["executions"]}
+        span = contiguous({*looked_back_on, *first_built, *self._hours_around_new_rows()})
+        of_slas = {*asked, *first_built, *self._hours_with_new_rows["executions"]}
         changed: dict[str, set[datetime]] = {}
         for table in RECORD_TABLES:
             changed[table] = set().union(*(resolve_names(session, table, hours, targets) for hours in span))
@@ -337,12 +337,12 @@ class Loading:
             changed["judgements"] |= resolve_judges(session, hours, self._matched.files, self._trusted_judgements)
         return changed
 
-    def _seen_with_gained(self) -> set[datetime]:
+    def _hours_around_new_rows(self) -> set[datetime]:
         """The hours that windows see which see an hour that got rows of an agent."""
         others = self._scope.lookback_hours - 1
         tables = [table for table in RECORD_TABLES if "agent_id_reported" in columns_of(table)]
-        gained = set().union(*(self._gained[table] for table in tables))
-        ranges = (hours.extended_back(others).extended_forward(others) for hours in contiguous(gained))
+        with_new_rows = set().union(*(self._hours_with_new_rows[table] for table in tables))
+        ranges = (hours.extended_back(others).extended_forward(others) for hours in contiguous(with_new_rows))
         return {hour for hours in ranges for hour in hours}
 
 

@@ -33,7 +33,7 @@ def ingest_logs(
     then: Callable[[Session, IngestReport, Mapping[str, str]], Result],
     *,
     with_new_targets: bool = False,
-    read_anew: bool = False,
+    full_refresh: bool = False,
 ) -> Result:
     """Bring the record tables up to date with every readable raw log, in one transaction.
 
@@ -44,7 +44,7 @@ def ingest_logs(
         hours: the hours asked for; None for what is new or changed in the logs alone, whatever hours it is of.
         then: called before the transaction ends, with the report and what is odd about files, by name.
         with_new_targets: whether targets that have changed apply to rows of the hours that are there already.
-        read_anew: whether every file is compared with what was read of it, whatever its size and times say.
+        full_refresh: whether every file is compared with what was read of it, whatever its size and times say.
 
     Returns:
         What `then` returns.
@@ -74,7 +74,7 @@ def ingest_logs(
                     settings.reach_hours, trace_hours=settings.lookback_hours, with_new_targets=with_new_targets,
                     unreadable=unreadable, trusted_judgements=settings.trust, limits=pipeline.limits,
                     run=RunFingerprint.of(settings, targets, hours) if hours else None,
-                    horizon=pipeline.horizon, read_anew=read_anew, salt=pipeline.salt,
+                    horizon=pipeline.horizon, full_refresh=full_refresh, salt=pipeline.salt,
                 )  # fmt: skip
                 return then(session, report, {**odd, **report.told})
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
@@ -86,7 +86,7 @@ def load_new_logs(
     pipeline: Pipeline,
     check: Callable[[Session], object] = lambda _: None,
     *,
-    read_anew: bool = False,
+    full_refresh: bool = False,
     most_bytes: float = math.inf,
 ) -> IngestReport | None:
     """Load the logs that are new or changed, whatever hours they are of; None where there are none.
@@ -94,14 +94,14 @@ def load_new_logs(
     Args:
         pipeline: where logs, targets and warehouse are.
         check: called once they are loaded; what it raises takes them back.
-        read_anew: as of `ingest_logs`.
+        full_refresh: as of `ingest_logs`.
         most_bytes: most that may have to be read.
 
     Raises:
         TooMuchToLoadError: more would have to be read; nothing was loaded.
         HealthAssetsError: as of `ingest_logs`.
     """
-    if not read_anew:
+    if not full_refresh:
         files, has_changed = compared_logs(pipeline)
         if not has_changed:
             return None
@@ -113,7 +113,7 @@ def load_new_logs(
         report.told = dict(odd)  # which is not said again by the run that follows
         return report
 
-    return ingest_logs(pipeline, None, checked, read_anew=read_anew)
+    return ingest_logs(pipeline, None, checked, full_refresh=full_refresh)
 
 
 def compared_logs(pipeline: Pipeline) -> tuple[LogFiles, bool]:

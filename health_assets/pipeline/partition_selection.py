@@ -48,7 +48,7 @@ class PartitionSelection:
 
 
 def select_hours(
-    pipeline: Pipeline, first: str | None, end: str | None, *, read_anew: bool = False
+    pipeline: Pipeline, first: str | None, end: str | None, *, full_refresh: bool = False
 ) -> PartitionSelection:
     """The hours from `first` to `end`; where one is missing, those of the logs, of which new ones are loaded for it.
 
@@ -56,7 +56,7 @@ def select_hours(
         pipeline: where logs, targets and warehouse are.
         first: the first hour, as it was named.
         end: the hour to stop before, as it was named.
-        read_anew: whether every log is read for it.
+        full_refresh: whether every log is read for it.
 
     Raises:
         HealthAssetsError: a name is no hour, or one that has not begun; the range is empty; the warehouse was filled
@@ -70,7 +70,7 @@ def select_hours(
     _refuse_another_root(settings)
     if start and stop:
         return PartitionSelection(HourGroups((HourRange(start, stop),)))
-    loaded = load_new_logs(pipeline, lambda session: _covered_hours(session, settings, now), read_anew=read_anew)
+    loaded = load_new_logs(pipeline, lambda session: _covered_hours(session, settings, now), full_refresh=full_refresh)
     try:
         with pipeline.read() as session:
             held, scored = _covered_hours(session, settings, now), PartitionStates(session).of_any(_scores())

@@ -13,7 +13,7 @@ from health_assets.core.hours import HourGroups
 from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.quality.expectations import Suite
-from health_assets.warehouse.fingerprints import OF_NO_SUITE
+from health_assets.warehouse.fingerprints import INGEST_CHECKS
 
 INGEST = "ingest"
 """The step that makes `raw_logs` and the record tables, since each file is read only once."""
@@ -45,7 +45,7 @@ class Graph:
     def system_steps(self) -> dict[str, tuple[Derived, ...]]:
         """The computed assets by step, in order: a step for each system.
 
-        A system whose assets go first has no step of its own: they are made in that of the system that they need,
+        A system whose assets have priority has no step of its own: they are made in that of the system that they need,
         before the assets whose metadata tell of them.
 
         Raises:
@@ -53,7 +53,7 @@ class Graph:
         """
         steps = {system: list(assets) for system, assets in self.systems.items()}
         for system, assets in self.systems.items():
-            if any(asset.goes_first for asset in assets):
+            if any(asset.has_priority for asset in assets):
                 needed = self._systems_before(assets) - {system}
                 if len(needed) == 1:
                     steps[needed.pop()] += steps.pop(system)
@@ -69,8 +69,8 @@ class Graph:
         return {self.system_of[source] for source in sources if source in self.system_of}
 
     def _in_order(self, assets: Sequence[Derived]) -> tuple[Derived, ...]:
-        """Assets behind those of them that they are made from; the ones that go first as early as they can."""
-        named = {asset.name: asset for asset in sorted(assets, key=lambda asset: not asset.goes_first)}
+        """Assets behind those of them that they are made from; the ones with priority as early as they can."""
+        named = {asset.name: asset for asset in sorted(assets, key=lambda asset: not asset.has_priority)}
         return tuple(named[name] for name in _sorted(named, {name: self.sources(name) for name in named}))
 
     @cached_property
@@ -84,7 +84,7 @@ class Graph:
         own = self.derived.get(asset)
         return () if own is None else own.sources
 
-    def makes_from(self, step: str, assets: Collection[str]) -> bool:
+    def depends_on_any(self, step: str, assets: Collection[str]) -> bool:
         """Whether a step follows from any of these assets of other steps."""
         own = self.steps.get(step, ())
         sources = {source for asset in own for source in self.sources(asset)}
@@ -94,7 +94,7 @@ class Graph:
         """The checks of an asset."""
         own = self.suites.get(asset)
         in_suite = tuple(check.name for check in own.checks) if own else ()
-        return (*in_suite, *OF_NO_SUITE) if asset == "raw_logs" else in_suite
+        return (*in_suite, *INGEST_CHECKS) if asset == "raw_logs" else in_suite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class Plan:
         assets: the assets to make.
         checks: the checks to evaluate, by asset.
         only_stale: whether hours are left alone whose inputs have not changed since they were built.
-        read_anew: whether every raw log is compared with what was read of it, whatever its size and times say.
+        full_refresh: whether every raw log is compared with what was read of it, whatever its size and times say.
         metadata_hours: hours of which the metadata have numbers of their own.
         has_summaries: whether the metadata of assets have small tables of their rows.
         records_in: where Dagster keeps its records of the run; empty where nobody will see them again.
@@ -116,12 +116,12 @@ class Plan:
     assets: Collection[str]
     checks: Mapping[str, Collection[str]] = field(default_factory=dict)
     only_stale: bool = False
-    read_anew: bool = False
+    full_refresh: bool = False
     metadata_hours: Sequence[datetime] = ()
     has_summaries: bool = True
     records_in: str = ""
 
-    def makes_any(self, assets: Collection[str]) -> bool:
+    def selects_any(self, assets: Collection[str]) -> bool:
         """Whether it asks for any of these assets to be made."""
         return not set(assets).isdisjoint(self.assets)
 

@@ -85,8 +85,10 @@ def _up_to_date(
         lost = FileLedger(session).lost(span)
         return report, _summaries(session, names, plan, report.unreadable, lost, odd), numbers
 
-    is_read_anew = plan.read_anew and pipeline.loaded is None
-    return ingest_logs(pipeline, asked, with_summaries, with_new_targets=not plan.only_stale, read_anew=is_read_anew)
+    is_full_refresh = plan.full_refresh and pipeline.loaded is None
+    return ingest_logs(
+        pipeline, asked, with_summaries, with_new_targets=not plan.only_stale, full_refresh=is_full_refresh
+    )
 
 
 def _summaries(

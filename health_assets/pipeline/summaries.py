@@ -29,21 +29,21 @@ def summary(
     session: Session,
     asset: str,
     hours: HourRange,
-    heading: str,
-    top: Callable[[ir.Table], ir.Table],
-    needs: str,
-    told_with: Callable[[ir.Table, Session, HourRange], ir.Table] = lambda rows, *_: rows,
+    preview_title: str,
+    preview_rows: Callable[[ir.Table], ir.Table],
+    empty_without: str,
+    preview_join: Callable[[ir.Table, Session, HourRange], ir.Table] = lambda rows, *_: rows,
 ) -> dict[str, Value]:
-    """Rows of these hours and, under its own heading, the asset's small table as Markdown.
+    """Rows of these hours and, under its own heading, the asset's preview as Markdown.
 
     Args:
         session: a session.
         asset: the asset.
         hours: the hours.
-        heading: heading of the small table.
-        top: the small table, best rows first, from the rows of the hours.
-        needs: what hours must hold for the asset to have rows; the reason given where there are none.
-        told_with: adds what other tables say of these rows.
+        preview_title: heading of the preview.
+        preview_rows: its rows, best first, from the rows of the hours.
+        empty_without: what hours must hold for the asset to have rows; the reason given where there are none.
+        preview_join: adds columns of other tables to these rows.
     """
     row_count = session.count_hours(asset, hours)
     metadata: dict[str, Value] = {
@@ -52,10 +52,10 @@ def summary(
         **cluster_summary(session),
     }
     if not row_count:
-        return {**metadata, "no rows": f"these hours do not hold {needs}"}
-    rows = told_with(session.hours_of(asset, hours), session, hours)
-    table = session.arrow(top(rows).limit(SUMMARY_ROWS)).to_pandas()
-    return {**metadata, heading: Markdown(table.to_markdown(index=False, floatfmt=".3f"))}
+        return {**metadata, "no rows": f"these hours do not hold {empty_without}"}
+    rows = preview_join(session.hours_of(asset, hours), session, hours)
+    table = session.arrow(preview_rows(rows).limit(SUMMARY_ROWS)).to_pandas()
+    return {**metadata, preview_title: Markdown(table.to_markdown(index=False, floatfmt=".3f"))}
 
 
 def cluster_summary(session: Session) -> dict[str, Value]:
@@ -68,8 +68,8 @@ def cluster_summary(session: Session) -> dict[str, Value]:
 
 def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, Value]:
     """The summary of `raw_logs` or a record table."""
-    heading, top = _TABLES.get(asset, (f"{asset.replace('_', ' ')} by agent", _by_agent))
-    metadata = summary(session, asset, hours, heading, top, "a line of this kind")
+    title, rows = _TABLES.get(asset, (f"{asset.replace('_', ' ')} by agent", _by_agent))
+    metadata = summary(session, asset, hours, title, rows, "a line of this kind")
     return metadata | _what_spans_became(session, hours) if asset == "spans" else metadata
 
 

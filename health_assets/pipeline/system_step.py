@@ -96,7 +96,13 @@ def _metadata(session: Session, derived: Derived, plan: Plan) -> Metadata:
     if not plan.has_summaries:
         return cluster_summary(session)
     return summary(
-        session, derived.name, plan.hours.span, derived.heading, derived.top, derived.needs, derived.told_with
+        session,
+        derived.name,
+        plan.hours.span,
+        derived.preview_title,
+        derived.preview_rows,
+        derived.empty_without,
+        derived.preview_join,
     )
 
 

@@ -57,7 +57,7 @@ def traces_of(session: Session, slices: Iterable[FileSlice]) -> ir.Table | None:
         }
     )
     own = spans.semi_join(ibis.memtable(places), ["source_file", "hour"])
-    kept, _ = session.kept(own.select("trace_id", "hour").distinct())
+    kept, _ = session.persist(own.select("trace_id", "hour").distinct())
     return kept
 
 
@@ -101,24 +101,24 @@ class PrunedSpans:
         self._trace_hours = trace_hours
         ends = [PartitionStates(session).dropped_until("spans"), horizon and horizon - trace_hours * HOUR]
         self._end = max(filter(None, ends), default=EVER.start)
-        self._back = PartitionStates(session).of("spans", HourRange(EVER.start, self._end))
-        self._back |= Ledger(session).loaded_hours("span", self._end)
+        self._present = PartitionStates(session).of("spans", HourRange(EVER.start, self._end))
+        self._present |= Ledger(session).loaded_hours("span", self._end)
 
     def __contains__(self, hour: datetime) -> bool:
-        return hour < self._end and hour not in self._back
+        return hour < self._end and hour not in self._present
 
     def seen_from(self, hours: Iterable[datetime]) -> set[datetime]:
-        """The hours among these that see an hour whose spans are away."""
+        """The hours among these that see an hour whose spans are pruned."""
         return {hour for hour in hours if any(seen in self for seen in self._sight(HourRange.of(hour)))}
 
-    def bring_back(self, hours: Iterable[datetime]) -> set[datetime]:
-        """The hours with spans away that some hours see; from now on they count as back."""
-        back = {seen for whole in contiguous(hours) for seen in self._sight(whole) if seen in self}
-        self._back |= back
-        return back
+    def restore(self, hours: Iterable[datetime]) -> set[datetime]:
+        """The hours whose pruned spans some hours see; from now on they count as present."""
+        restored = {seen for whole in contiguous(hours) for seen in self._sight(whole) if seen in self}
+        self._present |= restored
+        return restored
 
     def _sight(self, hours: HourRange) -> HourRange:
-        """Hours that these see, as far as any can be away."""
+        """Hours that these see, as far as any can be pruned."""
         seen = hours.extended_back(self._trace_hours).extended_forward(self._trace_hours)
         return seen.intersection(HourRange(EVER.start, self._end))
 
@@ -163,7 +163,7 @@ class TraceAssembly:
         if not hours:
             return
         spans = self._ledger.lines_by_hour("span", _reach(hours, 0))
-        most = sys.maxsize if self._session.spreads else SPANS_AT_ONCE
+        most = sys.maxsize if self._session.is_distributed else SPANS_AT_ONCE
         group: list[datetime] = []
         size = 0
         for hour in sorted(hours):
@@ -179,7 +179,7 @@ class TraceAssembly:
     def _assembled(self, hours: Collection[datetime]) -> list[Assembled]:
         """Records that follow from spans in these hours, put together where the spans are."""
         spans = self._spans(hours)
-        if not self._session.spreads:
+        if not self._session.is_distributed:
             return assemble(self._session.arrow(spans), hours, self._lookback_hours)
         make = partial(
             assembled_rows,

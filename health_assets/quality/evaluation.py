@@ -19,7 +19,7 @@ from ibis import ir
 from health_assets.core.hours import HourGroups, HourRange
 from health_assets.quality.batches import Source
 from health_assets.quality.expectations import Check, RowsMaker, Suite
-from health_assets.quality.validation import Batch, refused_rows
+from health_assets.quality.validation import Batch, unexpected_rows
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
 from health_assets.scoring.relations import of_hours
 from health_assets.warehouse.session import Session
@@ -100,7 +100,7 @@ def _evaluate(suite: Suite, source: Source, names: Sequence[str] | None) -> list
     outcomes += _evaluate_small([(frame, checks[name]) for name, frame in small.items()], source)
     by_name = {outcome.check.name: outcome for outcome in outcomes}
     ordered = [by_name[check.name] for check in asked]
-    return [_of_all_rows(one, source) if one.check.batch in suite.searches else one for one in ordered]
+    return [_of_all_rows(one, source) if one.check.batch in suite.prefiltered else one for one in ordered]
 
 
 class _Rows(NamedTuple):
@@ -121,7 +121,7 @@ def _rows(make_rows: RowsMaker, source: Source, *, is_own: bool) -> _Rows | None
         return None
     rows = make_rows(source)
     # what is looked for among many rows, of which mostly there is nothing, is looked for once
-    return _Rows(rows, row_count) if is_own else _Rows(*source.session.kept(rows))
+    return _Rows(rows, row_count) if is_own else _Rows(*source.session.persist(rows))
 
 
 def _of_no_row(check: Check, source: Source) -> CheckResult:
@@ -179,7 +179,7 @@ def write_history(session: Session, asset: str, hours: HourRange | HourGroups, r
 def _evaluate_small(batches: Sequence[tuple[pd.DataFrame, Sequence[Check]]], source: Source) -> list[CheckResult]:
     """Let Great Expectations judge batches whole."""
     outcomes = []
-    refused = refused_rows([_batch(frame, checks) for frame, checks in batches])
+    refused = unexpected_rows([_batch(frame, checks) for frame, checks in batches])
     for (frame, checks), found in zip(batches, refused, strict=True):
         sizes, of_each = _sizes(frame), iter(found)
         for check in checks:
@@ -217,12 +217,12 @@ def _evaluate_large(rows: ir.Table, checks: Sequence[Check], source: Source) -> 
             _offending(rows, check, source.session) if any(hour.unexpected_count for hour in hours) else pd.DataFrame()
         )
         outcomes.append(CheckResult(check, hours, _samples(broken, check)))
-        [refused] = refused_rows([_batch(broken, [check])])
+        [refused] = unexpected_rows([_batch(broken, [check])])
         if len(broken) != len(set().union(*refused)):
             raise RuntimeError(f"Great Expectations passes rows that break {check.name} in the warehouse")
     sound = [outcome.check for outcome in outcomes if outcome.success]
     sample = source.session.arrow(rows.select(_shown(rows.columns, checks)).limit(SMALL_BATCH_ROWS)).to_pandas()
-    refused_of = zip(sound, refused_rows([_batch(sample, [check]) for check in sound]), strict=True)
+    refused_of = zip(sound, unexpected_rows([_batch(sample, [check]) for check in sound]), strict=True)
     if names := [check.name for check, refused in refused_of if any(refused)]:
         raise RuntimeError(f"Great Expectations refuses rows that keep {', '.join(names)} in the warehouse")
     return outcomes

@@ -215,12 +215,12 @@ class Suite:
         checks: its checks.
         rows: makers of rows by name; the asset's own rows by default.
         hours: maker of the facts by hour; whether columns have their declared types by default.
-        searches: which of `rows` are only those of the asset's rows among which something may be wrong; a check of them
-            has looked at all of the asset's.
+        prefiltered: which of `rows` are only those of the asset's rows among which something may be wrong; a check of
+            them has looked at all of the asset's.
     """
 
     asset: str
     checks: Sequence[Check]
     rows: Mapping[str, RowsMaker] = field(default_factory=lambda: {"rows": batches.rows})
     hours: HoursMaker = batches.hours
-    searches: frozenset[str] = frozenset()
+    prefiltered: frozenset[str] = frozenset()

@@ -44,7 +44,7 @@ def _record_suite(
             "ids_of_several_agents": batches.ids_of_several_agents,
         }
     return Suite(
-        asset=TABLE_OF_RECORD[record.name], checks=own, rows=made, hours=hours, searches=frozenset(made) - {"rows"}
+        asset=TABLE_OF_RECORD[record.name], checks=own, rows=made, hours=hours, prefiltered=frozenset(made) - {"rows"}
     )
 
 

@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     expectations: Sequence[Expectation]
 
 
-def refused_rows(batches: Sequence[Batch]) -> list[list[set[int]]]:
+def unexpected_rows(batches: Sequence[Batch]) -> list[list[set[int]]]:
     """For each batch and each of its expectations, the positions of the rows that Great Expectations refuses."""
     refused: list[list[set[int]]] = [[set() for _ in batch.expectations] for batch in batches]
     failed = _failed([batch if len(batch.frame) else Batch(batch.frame, ()) for batch in batches])

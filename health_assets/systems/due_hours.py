@@ -20,12 +20,8 @@ from health_assets.systems.formula_versions import OlderResults, newest_first, o
 from health_assets.systems.stale_partitions import all_statuses, missing_systems, stale_by_own_hour, stale_hours
 from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.session import Session
-
-SCORED = "system_health"
-"""The asset whose hours tell which were missed; what other assets lack of them is late."""
-
 
 ALL_SYSTEMS: tuple[str, ...] = ()
 """As the systems of a run: every one."""
@@ -39,13 +35,14 @@ class DueRun:
         hours: the hours.
         systems: the scoring systems; all where none is named.
         only_stale: whether hours are left alone whose inputs have not changed since they were made.
-        cause: a digest of what the tables hold of these hours, and of the formulas.
+        dedup_key: part of the key by which a sensor asks for the run once: a digest of what the tables hold of these
+            hours, or the formula that is older.
     """
 
     hours: HourGroups
     systems: tuple[str, ...] = ()
     only_stale: bool = True
-    cause: str = field(default="", compare=False)
+    dedup_key: str = field(default="", compare=False)
 
 
 def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRun]:
@@ -61,11 +58,11 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
     """
     materialized = PartitionStates(session)
     newest = newest_finished_hour(now, timedelta(minutes=settings.schedule_minute))
-    first = materialized.first(SCORED)
+    first = materialized.first(SCORED_ASSET)
     if first is None or newest < first:
         return []
     due = []
-    if newest not in materialized.of(SCORED, HourRange.of(newest)):
+    if newest not in materialized.of(SCORED_ASSET, HourRange.of(newest)):
         missed = missed_hours(session, settings, newest)
         due = [DueRun(hours=HourGroups((hours,)), only_stale=False) for hours in missed]
     return due + late_hours(session, settings, newest, now, {hour for one in due for hour in one.hours})
@@ -83,7 +80,7 @@ def late_hours(
         now: the time, aware.
         under_way: hours that another run makes, and that are left to it.
     """
-    last = PartitionStates(session).newest(SCORED, now) or newest
+    last = PartitionStates(session).newest(SCORED_ASSET, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
     start = first_late_hour(session, settings, known.start, now)
     span = HourRange(min(start, newest + HOUR), newest + HOUR)
@@ -97,17 +94,17 @@ def late_hours(
     for systems, some in missing.items():
         due += _runs(session, newest_first(some - made), systems)
     for results in older:
-        cause = f"{results.system} {results.version} {len(results.due)}"
-        due += _runs(session, results.newest(made), (results.system,), cause)
+        dedup_key = f"{results.system} {results.version} {len(results.due)}"
+        due += _runs(session, results.newest(made), (results.system,), dedup_key)
     return due
 
 
 def _runs(
-    session: Session, groups: Iterable[Iterable[datetime]], systems: tuple[str, ...], cause: str = ""
+    session: Session, groups: Iterable[Iterable[datetime]], systems: tuple[str, ...], dedup_key: str = ""
 ) -> list[DueRun]:
-    """The runs of some groups of hours, with one cause or each with that of its hours."""
+    """The runs of some groups of hours, with one key or each with that of its hours."""
     return [
-        DueRun(hours=HourGroups((hours,)), systems=systems, cause=cause or _cause(session, hours))
+        DueRun(hours=HourGroups((hours,)), systems=systems, dedup_key=dedup_key or _state_digest(session, hours))
         for group in groups
         for hours in _apart(session, set(group))
     ]
@@ -140,7 +137,7 @@ def _missing(session: Session, settings: Settings, hours: HourRange) -> dict[tup
     return found
 
 
-def _cause(session: Session, hours: HourRange) -> str:
+def _state_digest(session: Session, hours: HourRange) -> str:
     return digest_of(sorted(Fingerprints(session).of_assets([*RECORDS, *DERIVED], hours).items()))[:16]
 
 
@@ -152,8 +149,8 @@ def missed_hours(session: Session, settings: Settings, newest: datetime) -> list
     span = HourRange.of(newest).extended_back(settings.reach_hours - 1)
     materialized = PartitionStates(session)
     failing = _failing(session, span) - {newest}
-    done = materialized.of(SCORED, span) | failing
-    due = catch_up(newest, done, materialized.first(SCORED), settings.reach_hours)
+    done = materialized.of(SCORED_ASSET, span) | failing
+    due = catch_up(newest, done, materialized.first(SCORED_ASSET), settings.reach_hours)
     return contiguous({hour for hour in due if hour >= (settings.first_hour or hour)} - failing)
 
 
@@ -198,14 +195,14 @@ def _late(
     new = [file_slice for file_slice in [*waiting, *ledger.not_materialized("raw_logs")] if file_slice.hour in span]
     touched = {file_slice.hour for file_slice in new if file_slice.record_type != "rejected"}
     # hours that a run looked back on, and those of a run that died, have raw logs and no score
-    unscored = {file_slice.hour for file_slice in ledger.not_materialized(SCORED) if file_slice.hour in span}
+    unscored = {file_slice.hour for file_slice in ledger.not_materialized(SCORED_ASSET) if file_slice.hour in span}
     alone = {file_slice.hour for file_slice in new} | unscored - of_some
     statuses = all_statuses(session, known, settings)
     components, scores = stale_hours(statuses, older)
     touched |= stale_by_own_hour(statuses)
     until = min(max({known.end - HOUR, *touched, *alone}), newest) + HOUR
     # no score follows from rejected lines, but a run checks them
-    checked = PartitionStates(session).statuses(SCORED, ["rejected_records"], span)
+    checked = PartitionStates(session).statuses(SCORED_ASSET, ["rejected_records"], span)
     alone |= scores | {hour for hour, status in checked.items() if status.is_materialized and status.is_stale}
     depending = {hour for hours in late_ranges(touched, settings.reach_hours, until) for hour in hours}
     ranges = late_ranges(touched | components - depending, settings.reach_hours, until, only_themselves=alone)

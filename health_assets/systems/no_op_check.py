@@ -182,7 +182,7 @@ def _to_be_built(session: Session, asset: Derived, hours: HourGroups, settings: 
 
 def _has_other_rows(session: Session, asset: Derived, hours: HourGroups, reach: HourRange) -> bool:
     """Whether the table has other rows than its step has written, in these hours or in those that they look at."""
-    looked_at = EVER if asset.looks_at_itself else reach
+    looked_at = EVER if asset.is_self_dependent else reach
     noted = Fingerprints(session).noted_rows(asset.name, looked_at)
     there = {hour: str(digest) for hour, digest in session.digests(asset.name, looked_at).items()}
     if there.keys() - noted.keys():

@@ -15,8 +15,8 @@ from health_assets.warehouse.session import Session
 EVERY_LOG_WAS_READ = "every_log_was_read"
 EVERY_LINE_IS_STILL_THERE = "every_line_is_still_there"
 FEW_READ_LINES_ARE_REJECTED = "few_read_lines_are_rejected"
-OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, FEW_READ_LINES_ARE_REJECTED)
-"""Checks of `raw_logs` that look at the ledger or at the run alone, each for itself."""
+INGEST_CHECKS = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, FEW_READ_LINES_ARE_REJECTED)
+"""Checks of `raw_logs` that are in no suite: they look at the ledger or at the run alone, each for itself."""
 
 
 class NotedFingerprints(NamedTuple):
@@ -100,7 +100,7 @@ class Fingerprints:
                         AND NOT (asset = 'raw_logs' AND expectation IN (SELECT unnest($others)))
                 ) AS noted GROUP BY asset
                 """,
-                {"assets": sorted(assets), "others": [*OF_NO_SUITE], "start": own.start, "end": own.end},
+                {"assets": sorted(assets), "others": [*INGEST_CHECKS], "start": own.start, "end": own.end},
             )
             for asset, digest in rows:
                 found.setdefault(asset, []).append(digest)
@@ -118,7 +118,9 @@ class Fingerprints:
             ):
                 found.setdefault((asset, name, severity), {})[hour] = unexpected
         return [
-            NotedFailure(asset, name, severity, (max if name in OF_NO_SUITE else sum)(counts.values()), sorted(counts))
+            NotedFailure(
+                asset, name, severity, (max if name in INGEST_CHECKS else sum)(counts.values()), sorted(counts)
+            )
             for (asset, name, severity), counts in sorted(found.items())
         ]
 

@@ -28,6 +28,9 @@ from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.scoring.relations import lookup, of_hours
 from health_assets.warehouse.session import HOUR_TYPE, Session
 
+SCORED_ASSET = "system_health"
+"""The asset whose hours count as scored: those it lacks are missed, and what other assets lack of its hours is late."""
+
 
 class WrittenHour(NamedTuple):
     """An hour of an asset, and when it was last materialized or corrected."""
@@ -451,12 +454,12 @@ class PartitionStates:
 
     def _write_time(self) -> datetime:
         """The time of a write: now, or just after the newest one that is noted, where the clock was set back since."""
-        newest, now = self._session.noted_at, self._session.now()
+        newest, now = self._session.last_state_write_at, self._session.now()
         if newest is None:  # once a session: later ones follow its own writes
             sql = "SELECT greatest(max(materialized_at), max(changed_at)) FROM partition_states"
             [(newest,)] = self._session.query(sql)
-        self._session.noted_at = now if newest is None else max(now, newest + timedelta(microseconds=1))
-        return self._session.noted_at
+        self._session.last_state_write_at = now if newest is None else max(now, newest + timedelta(microseconds=1))
+        return self._session.last_state_write_at
 
     def _fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         return {hour: str(digest) for hour, digest in self._session.digests(asset, hours).items()}

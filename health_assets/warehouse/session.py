@@ -37,14 +37,14 @@ class Session(ABC):
     """The engine's name for the place of a row in its table."""
     types: ClassVar[Mapping[str, str]]
     """How the engine spells the types of columns, by how `schema.catalog.describe` writes them."""
-    takes_lists_apart: ClassVar[bool]
-    """Whether the engine ranks the members of millions of lists sooner than this process reads and ranks them."""
+    unnests_in_engine: ClassVar[bool]
+    """Whether the engine unnests and ranks millions of lists sooner than this process reads and ranks them."""
 
-    spreads: ClassVar[bool] = False
+    is_distributed: ClassVar[bool] = False
     """Whether `insert_from_each` calls its function on other machines."""
     cluster: ClusterSession | None = None
     """Its name on the cluster that computes it; None where none does."""
-    noted_at: datetime | None = None
+    last_state_write_at: datetime | None = None
     """The time of its last write to the states of partitions; None before any."""
 
     # -- what every engine does in a way of its own --
@@ -66,7 +66,7 @@ class Session(ABC):
         """The SQL of an expression; small tables in memory that it uses become known to the session."""
 
     @abstractmethod
-    def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
+    def persist(self, rows: ir.Table) -> tuple[ir.Table, int]:
         """Evaluate an expression once, to be used several times in this session; with its number of rows."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Session(ABC):
         """Append the rows that a function makes of each of some pieces of work, wherever the engine calls it.
 
         Args:
-            works: the pieces, which are sent to other machines where the engine `spreads` them.
+            works: the pieces, which are sent to other machines where the engine is distributed.
             make: the function, of a module. It gets a piece and a function like `insert_arrow` for its rows.
             told: type of what it tells besides: a dataclass of plain values, which come back as JSON.
 
@@ -108,7 +108,7 @@ class Session(ABC):
     def use_one_thread(self) -> None:
         """Leave the other cores to other programs for the rest of the session."""
 
-    def settle(self) -> None:  # noqa: B027 # most have nothing left
+    def before_commit(self) -> None:  # noqa: B027 # most have nothing left
         """Do what an engine has left to do before a commit; to be called once, when all is written."""
 
     def table(self, name: str) -> ir.Table:
@@ -246,7 +246,7 @@ class Session(ABC):
         Returns:
             The hours of the corrections.
         """
-        kept, count = self.kept(corrections)
+        kept, count = self.persist(corrections)
         if not count:
             return set()
         hours = {hour for (hour,) in self.query(f"SELECT DISTINCT hour FROM ({self.sql(kept)}) AS kept")}

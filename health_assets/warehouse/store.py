@@ -142,7 +142,7 @@ class Warehouse:
             self._guard.take()
         with self._place.write() as session:
             yield session
-            session.settle()
+            session.before_commit()
             if self._guard is not None:
                 self._guard.check()
 
@@ -155,7 +155,7 @@ class Warehouse:
         return self._place.read()
 
     @property
-    def spreads(self) -> bool:
+    def is_distributed(self) -> bool:
         """Whether `each` calls its function on other machines."""
         return self._cluster is not None
 
@@ -163,7 +163,7 @@ class Warehouse:
         """Have some pieces of work done that need no table; nothing is opened, so there need be no warehouse yet.
 
         Args:
-            works: the pieces, which are sent to other machines where the warehouse `spreads` them.
+            works: the pieces, which are sent to other machines where the warehouse is distributed.
             do: the function, of a module or a `partial` of one, which gets a piece.
             told: type of what it tells: a dataclass of plain values, which come back as JSON.
 

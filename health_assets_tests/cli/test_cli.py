@@ -26,7 +26,7 @@ from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.partition_selection import select_hours
-from health_assets.warehouse.fingerprints import OF_NO_SUITE
+from health_assets.warehouse.fingerprints import INGEST_CHECKS
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line, trigger
 from health_assets_tests.support.projects import (
@@ -245,7 +245,7 @@ def test_every_check_of_every_hour_is_kept_by_a_run(runs: dict[str, Run]) -> Non
     checks = {
         (asset, check.name) for asset, suite in SUITES.items() if asset not in SURVEY_TABLES for check in suite.checks
     }
-    checks |= {("raw_logs", name) for name in OF_NO_SUITE}
+    checks |= {("raw_logs", name) for name in INGEST_CHECKS}
     assert kept == {(*check, hour) for check in checks for hour in HOURS}
 
 

@@ -100,18 +100,18 @@ def test_what_it_leaves_is_what_a_clean_rebuild_makes_and_another_look_finds_not
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     worker = Worker(project.pipeline)
-    worker.look()
-    worker.look()
+    worker.tick()
+    worker.tick()
     assert capsys.readouterr().err.count("no raw log lies below") == 1, "it is said once"
     for number, lines in enumerate(([run_of(3, 3), run_of(2, 2)], [run_of(30, 3), "bad"], [run_of(4, 4)])):
         project.write_log(f"{number}.jsonl", lines)
-        assert worker.look() is False
+        assert worker.tick() is False
     made = sorted(project.built_hours("system_health"))
     hours = HourRange(made[0], made[-1] + HOUR)
     clean = project.clean_rebuild(hours)
     assert_same_tables(project.tables(names=TABLES), clean.tables(names=TABLES))
     before = project.query("SELECT max(materialized_at) FROM partition_states")
-    assert worker.look() is False
+    assert worker.tick() is False
     assert project.query("SELECT max(materialized_at) FROM partition_states") == before
 
 
@@ -161,10 +161,10 @@ def test_a_run_that_cannot_begin_is_told_and_counts_as_failed_and_the_others_are
 ) -> None:
     runs.due, runs.error = [due_run(3), due_run(9)], HealthAssetsError("Dagster's records cannot be kept")
     worker = Worker(scored.pipeline)
-    assert worker.look() is False
+    assert worker.tick() is False
     assert len(runs.made) == 2
     assert "Dagster's records cannot be kept" in capsys.readouterr().err
-    assert worker.look() is False
+    assert worker.tick() is False
     assert len(runs.made) == 2, "they are left alone for a while"
 
 
@@ -177,7 +177,7 @@ def test_a_warehouse_that_is_busy_after_a_run_ends_nothing(
     monkeypatch.setattr(worker_module, "print_outcome", busy)
     runs.due, runs.problem = [due_run(3)], "a check failed"
     worker = Worker(scored.pipeline)
-    assert worker.look() is worker.look() is False
+    assert worker.tick() is worker.tick() is False
     assert len(runs.made) == 1
     assert "a check failed; the warehouse is held by another program" in capsys.readouterr().err
 
@@ -185,10 +185,10 @@ def test_a_warehouse_that_is_busy_after_a_run_ends_nothing(
 def test_what_failed_is_made_again_once_lines_touch_what_its_hours_look_back_on(scored: Project, runs: Runs) -> None:
     runs.due, runs.problem = [due_run(5)], "a check failed"
     worker = Worker(scored.pipeline)
-    worker.look()
+    worker.tick()
     for number, hours_ago, tries in ((20, 3, 1), (21, 11, 1), (22, 5, 2), (23, 6, 3)):
         scored.write_log(f"{number}.jsonl", [run_of(number, hours_ago)])
-        worker.look()
+        worker.tick()
         assert len(runs.made) == tries, f"a line of {hours_ago} hours ago"
 
 
@@ -196,9 +196,9 @@ def test_the_next_run_tells_of_all_lines_that_were_loaded_since_the_last(scored:
     worker = Worker(scored.pipeline)
     for number, text in enumerate((run_of(20, 2), "bad", "worse")):
         scored.write_log(f"{number}.jsonl", [text])
-        worker.look()
+        worker.tick()
     runs.due = [due_run(3), due_run(9)]
-    worker.look()
+    worker.tick()
     [loaded, nothing] = runs.loaded
     assert nothing is None
     assert loaded is not None

@@ -60,7 +60,7 @@ from health_assets_tests.support.dagster_world import (
 from health_assets_tests.support.holders import holding
 from health_assets_tests.support.projects import FLEET, SURVEY_TABLES, declared_as_made
 
-OF_NO_SUITE = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, FEW_READ_LINES_ARE_REJECTED)
+INGEST_CHECKS = (EVERY_LOG_WAS_READ, EVERY_LINE_IS_STILL_THERE, FEW_READ_LINES_ARE_REJECTED)
 WINDOW_HOURS = 3
 LOOKBACK_HOURS = 6
 BUILT = HourRange(NOON - 12 * HOUR, NOON)
@@ -288,7 +288,7 @@ def test_a_run_that_dagster_starts_waits_for_its_turn_and_fails_with_a_sentence_
         result = impatient.run(instance, HourRange.of(NOON - HOUR), assets=["system_health"])
     (failure,) = [event.step_failure_data for event in result.get_step_failure_events()]
     assert "did not come free within 0.5 s; it is held by another run (host " in failure.user_failure_data.description
-    assert LeaseStore(instance.run_storage).read().claims == ()
+    assert LeaseStore(instance.run_storage).read().clients == ()
 
 
 def test_a_run_holds_the_lease_from_its_first_write_to_its_end_as_urgent_as_its_tags_say(
@@ -304,7 +304,7 @@ def test_a_run_holds_the_lease_from_its_first_write_to_its_end_as_urgent_as_its_
     holders = [lease.held_by.run_id if lease.held_by else None for lease in seen]
     assert [holder for holder, _ in groupby(holders)] == [None, result.run_id], "once taken it is kept"
     assert {lease.held_by.priority for lease in seen if lease.held_by} == {10}
-    assert LeaseStore(instance.run_storage).read().claims == ()
+    assert LeaseStore(instance.run_storage).read().clients == ()
 
 
 def test_the_newest_hour_and_its_checks_go_ahead_and_late_logs_wait_their_turn(
@@ -655,13 +655,13 @@ def test_every_check_of_every_suite_is_evaluated_and_kept_for_every_hour(built: 
         (asset, check.name) for asset, suite in SUITES.items() if asset not in SURVEY_TABLES for check in suite.checks
     }
     found = built.result.get_asset_check_evaluations()
-    evaluations = [one for one in found if one.check_name not in OF_NO_SUITE]
-    assert len(found) == len(evaluations) + len(OF_NO_SUITE)
+    evaluations = [one for one in found if one.check_name not in INGEST_CHECKS]
+    assert len(found) == len(evaluations) + len(INGEST_CHECKS)
     assert {(one.asset_key.to_user_string(), one.check_name) for one in evaluations} == declared
     assert len(evaluations) == len(declared)
     assert {one.metadata["hours"].value for one in evaluations} == {"2026-06-07T00 to 2026-06-07T12 (12 h)"}
     history = built.world.query("SELECT asset, expectation FROM expectation_results GROUP BY ALL HAVING count(*) = 12")
-    assert set(history) == declared | {("raw_logs", name) for name in OF_NO_SUITE}
+    assert set(history) == declared | {("raw_logs", name) for name in INGEST_CHECKS}
 
 
 def test_an_hour_that_is_not_there_in_time_is_noticed_whatever_else_was_backfilled(

@@ -12,7 +12,11 @@ from health_assets.defs.build import build_definitions
 from health_assets.defs.pipeline import pipeline_resource
 from health_assets.defs.write_lock import run_owners
 from health_assets.defs.write_lock.lease_store import LeaseStore
-from health_assets.defs.write_lock.run_owners import CLAIMED_WITHIN_S, end_runs_of_the_dead, end_runs_that_never_claimed
+from health_assets.defs.write_lock.run_owners import (
+    REGISTERED_WITHIN_S,
+    end_runs_of_the_dead,
+    end_runs_that_never_registered,
+)
 from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.projects import in_a_process
@@ -83,9 +87,9 @@ def _is_ours(run: dg.DagsterRun) -> bool:
 
 def test_a_run_whose_process_died_before_its_claim_has_failed_after_a_while(instance: dg.DagsterInstance) -> None:
     silent, other = _begun(instance, reads_before_it_writes), _begun(instance, of_somebody_else)
-    end_runs_that_never_claimed(instance, _is_ours, time.time() + CLAIMED_WITHIN_S - 5)
+    end_runs_that_never_registered(instance, _is_ours, time.time() + REGISTERED_WITHIN_S - 5)
     assert set(_statuses(instance).values()) == {dg.DagsterRunStatus.STARTED}, "it may still come so far"
-    end_runs_that_never_claimed(instance, _is_ours, time.time() + CLAIMED_WITHIN_S + 5)
+    end_runs_that_never_registered(instance, _is_ours, time.time() + REGISTERED_WITHIN_S + 5)
     assert _statuses(instance) == {silent: dg.DagsterRunStatus.FAILURE, other: dg.DagsterRunStatus.STARTED}
     assert LeaseStore(instance.run_storage).read().dead == ()
 
@@ -94,17 +98,17 @@ def test_a_run_that_has_a_claim_is_not_given_up_however_long_it_takes(instance: 
     run_id = _begun(instance, reads_before_it_writes)
     with WriteLock(instance, SETTINGS, run_id, "a long run") as write_lock:
         write_lock.announce()
-        end_runs_that_never_claimed(instance, _is_ours, time.time() + 86_400)
+        end_runs_that_never_registered(instance, _is_ours, time.time() + 86_400)
         assert _statuses(instance) == {run_id: dg.DagsterRunStatus.STARTED}
 
 
-def test_the_late_log_sensor_ends_a_run_without_a_claim(
+def test_the_late_log_sensor_ends_a_run_that_never_registered(
     instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Settings(raw=tmp_path / "raw", warehouse=str(tmp_path / "health.duckdb"))
     repository = build_definitions(settings).get_repository_def()
     run_id = _begun(instance, repository.get_job("materialize_hours"))
-    monkeypatch.setattr(run_owners, "CLAIMED_WITHIN_S", -1.0)
+    monkeypatch.setattr(run_owners, "REGISTERED_WITHIN_S", -1.0)
     pipeline = Pipeline(settings=settings)
     with dg.build_sensor_context(instance, repository_def=repository, resources={"pipeline": pipeline}) as context:
         repository.get_sensor_def("late_logs").evaluate_tick(context)

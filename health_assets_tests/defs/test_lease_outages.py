@@ -74,7 +74,7 @@ def test_a_run_goes_on_when_the_database_of_the_lease_comes_back(
         back.start()
         look(write_lock)
         back.join()
-    assert LeaseStore(instance.run_storage).read().claims == ()
+    assert LeaseStore(instance.run_storage).read().clients == ()
 
 
 def test_a_database_that_stays_away_fails_the_step_in_one_sentence_and_the_end_of_a_run_not_at_all(
@@ -90,5 +90,5 @@ def test_a_database_that_stays_away_fails_the_step_in_one_sentence_and_the_end_o
             write_lock.check()
         assert str(no.value).startswith("Dagster's database could not be reached for 1 s, so nothing of this step was")
         assert "\n" not in str(no.value)
-    assert "the claim of this run was not taken back, and ends in 1 s" in caplog.text
+    assert "this run could not be taken off the lease, where it expires in 1 s" in caplog.text
     database.be_back()

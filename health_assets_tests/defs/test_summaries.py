@@ -19,7 +19,7 @@ def worst_agents(warehouse: Path) -> list[str]:
     derived, hours = DERIVED["agent_health"], HourRange.of(HOUR)
     with Warehouse(str(warehouse)).read() as session:
         shown = summary(
-            session, derived.name, hours, derived.heading, derived.top, derived.needs, derived.told_with
+            session, derived.name, hours, derived.preview_title, derived.preview_rows, derived.empty_without, derived.preview_join
         )  # fmt: skip
     _, _, *rows = shown["worst agents"].text.splitlines()
     return [row.split("|")[2].strip() for row in rows]

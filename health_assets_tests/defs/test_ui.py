@@ -34,7 +34,7 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.defs.assets import all_assets
 from health_assets.defs.partitions import hourly_partitions
 from health_assets.systems.suites import SUITES
-from health_assets.warehouse.fingerprints import OF_NO_SUITE
+from health_assets.warehouse.fingerprints import INGEST_CHECKS
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.dagster_world import ASSETS, World
 from health_assets_tests.support.projects import SURVEY_TABLES, command_environment
@@ -197,7 +197,7 @@ def test_the_lineage_shows_every_asset_with_its_checks(
     expected = {name: f"{len(SUITES[name].checks)} / {len(SUITES[name].checks)} Passed" for name in ASSETS}
     count = len(SUITES["rejected_records"].checks)
     expected["rejected_records"] = f"{count - 1} / {count} Passed"  # one line of nine is bad, and a warning says so
-    count = len(SUITES["raw_logs"].checks) + len(OF_NO_SUITE)
+    count = len(SUITES["raw_logs"].checks) + len(INGEST_CHECKS)
     expected["raw_logs"] = f"{count - 2} / {count} Passed"  # one bad line of nine: too many, of the file and of the run
     count = len(SUITES["system_health"].checks)
     expected["system_health"] = (

@@ -50,7 +50,7 @@ def test_a_run_that_waited_reads_what_a_log_holds_when_its_turn_comes(
         holder.take()
         waiting = threading.Thread(target=late_run)
         waiting.start()
-        while len(LeaseStore(instance.run_storage).read().claims) < 2:
+        while len(LeaseStore(instance.run_storage).read().clients) < 2:
             time.sleep(0.02)
         project.write_log("app.jsonl", LINES)
         ingest_with(replace(project.pipeline, write_lock=holder))
@@ -146,7 +146,7 @@ def test_the_time_is_taken_when_the_turn_has_come(instance: dg.DagsterInstance, 
         holder.take()
         waiting = threading.Thread(target=late_run)
         waiting.start()
-        while len(LeaseStore(instance.run_storage).read().claims) < 2:
+        while len(LeaseStore(instance.run_storage).read().clients) < 2:
             time.sleep(0.02)
         now[0] = START + timedelta(days=1)
     waiting.join()

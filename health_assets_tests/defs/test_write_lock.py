@@ -15,7 +15,7 @@ from dagster_postgres import PostgresRunStorage
 from health_assets.core.errors import HealthAssetsError, WriteLockTimeoutError
 from health_assets.core.processes import Process
 from health_assets.defs.write_lock.lease_store import LeaseStore
-from health_assets.defs.write_lock.leases import Claim
+from health_assets.defs.write_lock.leases import LockClient
 from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets_tests.support import postgres_server
 from health_assets_tests.support.holders import COMMAND, holding, settings
@@ -60,7 +60,7 @@ def test_what_a_killed_process_of_this_host_held_is_free_at_once_and_its_run_has
         write_lock.take()
     assert time.monotonic() - start < AT_ONCE_S
     assert status(instance, run_id) == dg.DagsterRunStatus.FAILURE
-    assert LeaseStore(instance.run_storage).read().claims == ()
+    assert LeaseStore(instance.run_storage).read().clients == ()
 
 
 def test_a_holder_on_another_host_is_waited_for_while_it_lives_and_loses_its_turn_once_it_is_silent(
@@ -112,7 +112,7 @@ def test_a_run_that_lost_its_turn_is_told_so_before_it_writes_and_before_it_comm
     with WriteLock(instance, settings(), "own", "a test") as write_lock:
         write_lock.take()
         write_lock.check()
-        store.change(lambda lease, _: lease.withdrawn(lease.claims[0].id))
+        store.change(lambda lease, _: lease.unregistered(lease.clients[0].id))
         for look in (write_lock.check, write_lock.take):
             with pytest.raises(HealthAssetsError, match=r"no sign of life for 3600 s .HEALTH_LEASE_S.*run it again"):
                 look()
@@ -123,8 +123,8 @@ def test_an_end_of_a_dead_run_that_was_itself_cut_off_is_made_up_for(instance: d
     gone = Process.current().model_copy(update={"started": "1"})
     store = LeaseStore(instance.run_storage)
     store.change(
-        lambda lease, now: lease.claimed(
-            Claim(id="x", process=gone, command="c", run_id=run_id, priority=0, lease_s=60, since=now, beat_at=now)
+        lambda lease, now: lease.registered(
+            LockClient(id="x", process=gone, command="c", run_id=run_id, priority=0, lease_s=60, since=now, beat_at=now)
         ).without_the_dead(now)
     )
     assert status(instance, run_id) == dg.DagsterRunStatus.STARTED
@@ -164,7 +164,7 @@ class Taking(threading.Thread):
 
 def wait_for_claims(instance: dg.DagsterInstance, count: int) -> None:
     store = LeaseStore(instance.run_storage)
-    while len(store.read().claims) < count:
+    while len(store.read().clients) < count:
         time.sleep(0.02)
 
 
@@ -206,21 +206,21 @@ def test_claims_that_are_made_at_the_same_time_are_all_kept(instance: dg.Dagster
     store = LeaseStore(storage)
     own = {"process": Process.current(), "command": "c", "run_id": "r", "priority": 0, "lease_s": 60}
 
-    def claim(first: int) -> None:
+    def register(first: int) -> None:
         for name in range(first, first + 5):
             store.change(
-                lambda lease, now, name=name: lease.claimed(Claim(id=str(name), **own, since=now, beat_at=now))
+                lambda lease, now, name=name: lease.registered(LockClient(id=str(name), **own, since=now, beat_at=now))
             )
 
-    threads = [threading.Thread(target=claim, args=(first,)) for first in (0, 5, 10)]
+    threads = [threading.Thread(target=register, args=(first,)) for first in (0, 5, 10)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     lease = store.read()
-    assert sorted(int(claim.id) for claim in lease.claims) == list(range(15))
-    assert {claim.since.utcoffset().total_seconds() for claim in lease.claims} == {0}
-    assert abs(lease.claims[0].since.timestamp() - time.time()) < 60
+    assert sorted(int(client.id) for client in lease.clients) == list(range(15))
+    assert {client.since.utcoffset().total_seconds() for client in lease.clients} == {0}
+    assert abs(lease.clients[0].since.timestamp() - time.time()) < 60
 
 
 # -- a command that waits ----------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_a_waiting_command_sleeps_says_once_for_whom_and_ends_at_once_when_it_is
             process.join(AT_ONCE_S)
             assert time.monotonic() - asked < AT_ONCE_S / 3
             assert process.exitcode == code, waiting.said
-            assert [claim.command for claim in LeaseStore(instance.run_storage).read().claims] == ["another run"]
+            assert [client.command for client in LeaseStore(instance.run_storage).read().clients] == ["another run"]
             (tmp_path / "said").unlink()
         write_lock.check()
     assert instance.get_runs() == []
@@ -302,4 +302,4 @@ def test_a_command_goes_on_when_the_one_before_it_was_killed_on_another_host(
     assert f"held by {COMMAND} (host {ELSEWHERE}, " in waiting.said
     assert status(instance, run_id) == dg.DagsterRunStatus.FAILURE
     assert len(waiting.project.rows("agent_health")) == 1
-    assert LeaseStore(instance.run_storage).read().claims == ()
+    assert LeaseStore(instance.run_storage).read().clients == ()

@@ -35,9 +35,9 @@ def plan(*assets: str) -> Plan:
     return Plan(hours=HOURS, assets=wanted, checks={asset: GRAPH.check_names(asset) for asset in wanted})
 
 
-def derived(name: str, *deps: str, goes_first: bool = False) -> Derived:
+def derived(name: str, *deps: str, has_priority: bool = False) -> Derived:
     return Derived(
-        name=name, upstream=deps, rows=lambda _: None, heading="", top=lambda rows: rows, needs="", goes_first=goes_first,
+        name=name, upstream=deps, rows=lambda _: None, preview_title="", preview_rows=lambda rows: rows, empty_without="", has_priority=has_priority,
         formula_version="1",
     )  # fmt: skip
 
@@ -65,10 +65,13 @@ def test_every_step_follows_those_that_make_what_it_needs() -> None:
     assert len(GRAPH.steps) <= 15
 
 
-def test_what_goes_first_is_made_in_the_step_that_it_needs_before_all_that_need_not_come_earlier() -> None:
+def test_what_has_priority_is_made_in_the_step_that_it_needs_before_all_that_need_not_come_earlier() -> None:
     systems = {
         "scores": (derived("sums", "executions"), derived("scores", "sums"), derived("fleet", "scores")),
-        "now": (derived("runs", "executions", goes_first=True), derived("verdicts", "sums", "runs", goes_first=True)),
+        "now": (
+            derived("runs", "executions", has_priority=True),
+            derived("verdicts", "sums", "runs", has_priority=True),
+        ),
         "budgets": (derived("budgets", "sums"),),
     }
     graph = Graph(systems=systems, suites={})
@@ -76,8 +79,8 @@ def test_what_goes_first_is_made_in_the_step_that_it_needs_before_all_that_need_
         INGEST: RECORDS, "scores": ("runs", "sums", "verdicts", "scores", "fleet"), "budgets": ("budgets",),
     }  # fmt: skip
     assert graph.system_of["verdicts"] == "now"
-    assert graph.makes_from("budgets", ["sums"]) and not graph.makes_from("budgets", ["scores"])
-    assert not graph.makes_from("scores", ["sums"]), "it makes them itself"
+    assert graph.depends_on_any("budgets", ["sums"]) and not graph.depends_on_any("budgets", ["scores"])
+    assert not graph.depends_on_any("scores", ["sums"]), "it makes them itself"
 
 
 def test_a_plan_has_the_planned_steps_its_assets_and_checks_alone() -> None:

@@ -67,8 +67,8 @@ def test_several_passes_find_out_together_what_one_does(root: Path, monkeypatch:
     whole = of_all(list_files(root))
     expected_rows: Counter[str] = Counter()
     expected = read_files(whole, into(expected_rows))
-    monkeypatch.setattr(executor_sharding, "BYTES_PER_PASS", 5_000)
-    passes = [*whole.dealt_out()]
+    monkeypatch.setattr(executor_sharding, "BYTES_PER_SHARD", 5_000)
+    passes = [*whole.shards()]
     assert len(passes) > 2
     assert Counter(file for one in passes for file in one.files) == Counter(whole.files)
 
@@ -82,7 +82,7 @@ def test_several_passes_find_out_together_what_one_does(root: Path, monkeypatch:
 
 
 def test_an_account_arrives_as_it_was(root: Path) -> None:
-    [one] = of_all(list_files(root)).dealt_out()
+    [one] = of_all(list_files(root)).shards()
     account = read_files(one, into(Counter()))
     assert account.found and account.stamps and account.identities
     sent = TypeAdapter(ReadResult).dump_json(account)
@@ -97,8 +97,8 @@ def test_where_all_lines_are_rejected_the_passes_agree_on_the_main_reason(
     whole = of_all(list_files(tmp_path))
     expected = main_rejection(read_files(whole, into(Counter())).rejections or [])
     assert expected is not None and (expected.lines, expected.place) == (4, ("a.jsonl", 1))
-    monkeypatch.setattr(executor_sharding, "BYTES_PER_PASS", 1)
-    accounts = [read_files(one, into(Counter())) for one in whole.dealt_out()]
+    monkeypatch.setattr(executor_sharding, "BYTES_PER_SHARD", 1)
+    accounts = [read_files(one, into(Counter())) for one in whole.shards()]
     assert len(accounts) == 4 and all(account.rejections is not None for account in accounts)
     assert main_rejection(one for account in accounts for one in account.rejections or []) == expected
 
@@ -106,26 +106,26 @@ def test_where_all_lines_are_rejected_the_passes_agree_on_the_main_reason(
 # -- other machines ------------------------------------------------------------------------------------------------------
 
 
-def test_a_pass_apart_finds_files_from_any_folder_and_tells_what_it_cannot_read(
+def test_a_shard_finds_files_from_any_folder_and_tells_what_it_cannot_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.jsonl").write_text("{}\n")
     monkeypatch.chdir(tmp_path)
     whole = of_all(list_files(Path("raw")))
-    [apart] = whole.dealt_out()
+    [shard] = whole.shards()
     monkeypatch.chdir("/")
-    assert read_files(apart, into(Counter())).found
+    assert read_files(shard, into(Counter())).found
     (tmp_path / "raw" / "a.jsonl").unlink()
-    assert "a.jsonl" in read_files(apart, into(Counter())).faults
+    assert "a.jsonl" in read_files(shard, into(Counter())).faults
     with pytest.raises(UnreadableFilesError):
         read_files(whole, into(Counter()))
 
 
 def test_what_works_beside_others_takes_one_core_and_little_memory() -> None:
-    for is_apart, threads in ((True, 1), (False, os.cpu_count())):
-        with in_process(is_apart=is_apart) as connection:
+    for single_threaded, threads in ((True, 1), (False, os.cpu_count())):
+        with in_process(single_threaded=single_threaded) as connection:
             [(found, memory)] = connection.execute(
                 "SELECT current_setting('threads'), current_setting('memory_limit')"
             ).fetchall()
-            assert found == threads and (memory == "953.6 MiB") == is_apart
+            assert found == threads and (memory == "953.6 MiB") == single_threaded

@@ -79,7 +79,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def small_passes() -> Iterator[None]:
     """Let executors read few files at a time, so that there are many passes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executor_sharding, "BYTES_PER_PASS", 10_000)
+        patch.setattr(executor_sharding, "BYTES_PER_SHARD", 10_000)
         yield
 
 

@@ -521,7 +521,7 @@ def test_a_run_that_reads_anew_finds_what_no_time_tells(project: Project) -> Non
     rewritten(path, restart("two", 0))
     project.change("UPDATE raw_files SET changed_ns = ? WHERE source_file = 'a.jsonl'", [path.stat().st_ctime_ns])
     assert project.ingest(HOURS).files_read == []
-    assert project.ingest(HOURS, read_anew=True).files_read == ["a.jsonl"]
+    assert project.ingest(HOURS, full_refresh=True).files_read == ["a.jsonl"]
     assert [row[0] for row in restarts(project)] == ["other", "two"]
 
 
@@ -534,7 +534,7 @@ def test_the_flag_anew_reads(project: Project) -> None:
     done = forked_command(*arguments, folder=project.folder)
     assert "no run was made" in done.stdout
     assert [row[0] for row in restarts(project)] == ["one"]
-    assert forked_command(*arguments, "--anew", folder=project.folder).returncode == 0
+    assert forked_command(*arguments, "--full-refresh", folder=project.folder).returncode == 0
     assert [row[0] for row in restarts(project)] == ["two"]
 
 

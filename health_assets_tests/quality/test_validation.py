@@ -19,7 +19,7 @@ from health_assets.quality.expectations import (
     one_of,
     unique,
 )
-from health_assets.quality.validation import Batch, refused_rows
+from health_assets.quality.validation import Batch, unexpected_rows
 
 LARGE = 2**53 + 1
 VALUES: dict[str, Callable[[Random], Any]] = {
@@ -83,7 +83,7 @@ def batch_of(random: Random, rows: int) -> Batch:
 def test_batches_of_any_size_are_judged_together_as_a_reference_judges_each_row(seed: int) -> None:
     random = Random(seed)
     batches = [batch_of(random, random.choice([0, 1, 2, 5, 30])) for _ in range(random.randrange(1, 4))]
-    assert refused_rows(batches) == [reference(batch) for batch in batches]
+    assert unexpected_rows(batches) == [reference(batch) for batch in batches]
 
 
 def test_what_is_expected_alike_is_asked_once_while_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +97,8 @@ def test_what_is_expected_alike_is_asked_once_while_it_holds(monkeypatch: pytest
     monkeypatch.setattr(validation, "_validated", counted)
     one = Batch(pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.4]}), between(0, 1, "a", "b"))
     other = Batch(pd.DataFrame({"c": [0.5]}), between(0, 1, "c"))
-    assert refused_rows([one, other]) == [[set(), set()], [set()]]
+    assert unexpected_rows([one, other]) == [[set(), set()], [set()]]
     assert [count for count in asked if count] == [1]
     asked.clear()
-    assert refused_rows([one, Batch(pd.DataFrame({"c": [2.0]}), between(0, 1, "c"))]) == [[set(), set()], [{0}]]
+    assert unexpected_rows([one, Batch(pd.DataFrame({"c": [2.0]}), between(0, 1, "c"))]) == [[set(), set()], [{0}]]
     assert [count for count in asked if count] == [1, 2, 1]

@@ -217,7 +217,7 @@ class Project:
         *,
         limits: Limits | None = None,
         horizon: datetime | None = None,
-        read_anew: bool = False,
+        full_refresh: bool = False,
     ) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""
         self._begin_with_empty_tables()
@@ -227,7 +227,7 @@ class Project:
             limits = limits or self.pipeline.limits
             return ingest(
                 session, files, hours, targets, self.lookback_hours,
-                limits=limits, horizon=horizon, read_anew=read_anew, salt=self.pipeline.salt,
+                limits=limits, horizon=horizon, full_refresh=full_refresh, salt=self.pipeline.salt,
             )  # fmt: skip
 
     def _begin_with_empty_tables(self) -> None:

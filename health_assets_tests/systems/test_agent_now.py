@@ -71,12 +71,12 @@ def verdicts_of(
     connection = ibis.duckdb.connect()
     kept: list[ibis.Table] = []
 
-    def keep(rows: ibis.Table) -> ibis.Table:
+    def persist(rows: ibis.Table) -> ibis.Table:
         kept.append(connection.create_table(f"kept_{len(kept)}", connection.to_pyarrow(rows), temp=True))
         return kept[-1]
 
     rows = agent_now(
-        ibis.memtable(components), ibis.memtable(ends), targets, span, lookback_hours, THRESHOLD, keep,
+        ibis.memtable(components), ibis.memtable(ends), targets, span, lookback_hours, THRESHOLD, persist,
         connection.to_pyarrow, lambda given, keys, order, make: ibis.memtable(make(connection.to_pyarrow(given.order_by(order)))),
         agents_at_once,
     )  # fmt: skip

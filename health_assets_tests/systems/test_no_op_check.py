@@ -19,7 +19,7 @@ from health_assets.core.targets import load_targets
 from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.pipeline import fingerprints
 from health_assets.pipeline.derived import Inputs
-from health_assets.pipeline.fingerprints import WITHOUT_EFFECT, upstream
+from health_assets.pipeline.fingerprints import EXCLUDED_SETTINGS, upstream
 from health_assets.pipeline.retention import prune
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import evaluate
@@ -57,7 +57,7 @@ NAMED = ["--system", "agent_health_model", "--system", "agent_health_state"]
 """Systems that stand for all by day: one has components, one looks at its own earlier hours."""
 NOBODYS = ""
 """Dagster's records of the commands go with them, since the warehouse is not the environment's."""
-RAN, DID_NOT = "materialized in", "no run was made (--anew makes one)"
+RAN, DID_NOT = "materialized in", "no run was made (--full-refresh makes one)"
 TARGETS = {"agents": {"slow": {"expected_runtime_s": 30, "sla_s": 100}}}
 OTHER_TARGETS = {
     "agents": {"slow": {"expected_runtime_s": 40, "sla_s": 10}}, "names": [{"match": "qui.*", "agent": "slow"}],
@@ -173,9 +173,9 @@ def test_nothing_new_makes_no_run_says_the_same_and_a_run_would_change_no_table(
     said = materialize(done)
     assert DID_NOT in said and RAN not in said
     assert_same_tables(state(done), before)
-    anew = materialize(done, "--anew")
-    assert RAN in anew and DID_NOT not in anew
-    assert of_the_fleet(said) == of_the_fleet(anew)
+    refreshed = materialize(done, "--full-refresh")
+    assert RAN in refreshed and DID_NOT not in refreshed
+    assert of_the_fleet(said) == of_the_fleet(refreshed)
     assert "not valid JSON" in said
     assert_same_tables(state(done), before)
     assert DID_NOT in materialize(done)
@@ -190,8 +190,8 @@ def test_all_systems_are_up_to_date_after_one_run_of_all(tmp_path: Path, engine:
     before = state(project)
     again = command_here(*arguments, environment=ENVIRONMENT, folder=project.folder)
     assert (again.returncode, DID_NOT in again.stdout) == (0, True), again.stdout + again.stderr
-    anew = command_here(*arguments, "--anew", environment=ENVIRONMENT, folder=project.folder)
-    assert RAN in anew.stdout and of_the_fleet(anew.stdout) == of_the_fleet(again.stdout)
+    refreshed = command_here(*arguments, "--full-refresh", environment=ENVIRONMENT, folder=project.folder)
+    assert RAN in refreshed.stdout and of_the_fleet(refreshed.stdout) == of_the_fleet(again.stdout)
     assert_same_tables(state(project), before)
 
 
@@ -377,7 +377,7 @@ def test_other_targets_make_a_run_and_the_ones_of_before_another_one(done_by_day
     assert RAN in materialize(done_by_day)
     assert why(done_by_day) is None
     second = state(done_by_day)
-    assert RAN in materialize(done_by_day, "--anew")
+    assert RAN in materialize(done_by_day, "--full-refresh")
     assert_same_tables(state(done_by_day), second)
     done_by_day.write_targets(TARGETS)
     assert OTHER_INPUTS in str(why(done_by_day))
@@ -399,7 +399,7 @@ def test_another_setting_makes_a_run(done_here: Project, name: str) -> None:
 
 
 def test_settings_that_no_row_follows_from_are_all_there_and_make_no_run(done_here: Project) -> None:
-    assert Settings.model_fields.keys() >= WITHOUT_EFFECT
+    assert Settings.model_fields.keys() >= EXCLUDED_SETTINGS
     assert why(done_here, done_here.settings.model_copy(update={"serve_port": 1, "memory_limit": "1GB"})) is None
 
 
@@ -610,7 +610,7 @@ def test_another_writer_between_two_transactions_of_a_run_makes_a_run(
 
     with monkeypatch.context() as patched:
         patched.setattr(module, name, with_another_writer)
-        assert RAN in materialize(done_here, "--anew")
+        assert RAN in materialize(done_here, "--full-refresh")
     assert happened
     assert OTHER_INPUTS in str(why(done_here)) or "checks of" in str(why(done_here))
     assert RAN in materialize(done_here)
@@ -635,7 +635,7 @@ def test_of_two_commands_at_the_same_time_none_blesses_what_the_other_made(tmp_p
     for one in (project, other):
         before = state(one)
         if why(one) is None:
-            assert RAN in materialize(one, "--anew")
+            assert RAN in materialize(one, "--full-refresh")
             assert_same_tables(state(one), before)
         else:
             assert RAN in materialize(one)
@@ -675,7 +675,7 @@ def test_rows_are_made_from_the_tables_that_their_fingerprint_covers(
     with done_here.warehouse.read() as session:
         inputs = Inputs(session=session, hours=HOURS, targets=load_targets(settings.targets), settings=settings)
         session.sql(derived.rows(inputs))
-    itself = {name} if derived.looks_at_itself else set()
+    itself = {name} if derived.is_self_dependent else set()
     assert read_tables & {*SUITES} and read_tables <= upstream(name, DERIVED) | itself | OF_THE_LEDGER
 
 

@@ -72,7 +72,7 @@ def test_a_session_that_fails_leaves_nothing_and_the_next_one_works(warehouse: W
 
 def test_what_a_session_keeps_for_itself_ends_with_it(warehouse: Warehouse) -> None:
     with warehouse.write() as session:
-        kept, count = session.kept(ibis.memtable({"a": [1, 2, 3]}))
+        kept, count = session.persist(ibis.memtable({"a": [1, 2, 3]}))
         assert (count, session.count(kept)) == (3, 3)
     with warehouse.read() as session:
         assert session.query("SELECT table_name FROM duckdb_tables() WHERE temporary") == []

@@ -203,7 +203,7 @@ def test_a_session_that_fails_leaves_no_trace_and_one_that_reads_cannot_change_a
 def test_what_a_session_keeps_for_itself_ends_with_it(warehouse: Warehouse) -> None:
     for opened in (warehouse.write, warehouse.read):
         with opened() as session:
-            kept, count = session.kept(ibis.memtable({"a": [1, 2, 3]}))
+            kept, count = session.persist(ibis.memtable({"a": [1, 2, 3]}))
             assert (count, session.count(kept)) == (3, 3)
     with warehouse.read() as session:
         assert session.query("SELECT relname FROM pg_class WHERE relpersistence = 't'") == []
@@ -385,7 +385,7 @@ def test_the_documented_privileges_are_enough_to_write_and_to_read_and_not_for_m
     with served(reader) as server:
         assert {agent["agent_id"] for agent in server.ask("/agents").json["agents"]} == {"a", "listed"}
     with Warehouse(reader).read() as session:
-        assert session.kept(session.table("executions"))[1] == 1
+        assert session.persist(session.table("executions"))[1] == 1
     refused = r"lacks a privilege that docs/postgresql\.md grants"
     with pytest.raises(HealthAssetsError, match=refused), Warehouse(reader).write() as session:
         session.query("DELETE FROM executions")

@@ -114,7 +114,7 @@ def test_whose_turn_it_is_is_asked_when_nothing_is_left_to_do(
 def test_many_files_that_are_read_apart_leave_few_folders(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor_sharding, "FILES_PER_PASS", 1)
+    monkeypatch.setattr(executor_sharding, "FILES_PER_SHARD", 1)
     monkeypatch.setattr(compaction, "MOST_FOLDERS", 3)
     projects = [Project(tmp_path / "spark", engine="spark", url=url), Project(tmp_path / "duckdb")]
     for project in projects:

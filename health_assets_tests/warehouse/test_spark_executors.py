@@ -169,7 +169,7 @@ def told_of(number: int) -> Told:
 
 
 def test_work_that_needs_no_table_is_done_before_there_is_a_warehouse(warehouse: Warehouse, tmp_path: Path) -> None:
-    assert warehouse.spreads
+    assert warehouse.is_distributed
     told = warehouse.each([3, 0, 5, 1], told_of, Told)
     assert [one.digests for one in told] == [{"digest": 2**64 - number} for number in (3, 0, 5, 1)]
     with pytest.raises(HealthAssetsError, match=r"^thirteen cannot be; take another number$"):
@@ -186,7 +186,7 @@ def test_no_piece_asks_no_cluster(tmp_path: Path) -> None:
 
 def test_a_database_has_work_done_in_this_process(tmp_path: Path) -> None:
     here = Warehouse(str(tmp_path / "health.duckdb"))
-    assert not here.spreads
+    assert not here.is_distributed
     assert here.each([2, 4], told_of, Told) == [told_of(2), told_of(4)]
     assert not here.exists
 

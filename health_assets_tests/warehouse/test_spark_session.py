@@ -184,7 +184,7 @@ def test_counts_and_dicts_are_those_of_duckdb(both: Both) -> None:
         return [
             session.count(rows), session.count_hours("executions", HOURS), session.counts_by_hour("executions", HOURS),
             session.latest_hour("executions", HOURS), session.latest_hour("executions", hours_from(START - HOUR, 1)),
-            sorted(session.dicts(by_agent), key=str), session.kept(by_agent)[1], session.has_tables(["executions", "raw_logs"]),
+            sorted(session.dicts(by_agent), key=str), session.persist(by_agent)[1], session.has_tables(["executions", "raw_logs"]),
             session.column_types("executions"), session.counts_by_hour("raw_logs", HOURS),
             sum(len(batch) for batch in session.stream(rows.select("hour", "agent_id"), 10)),
             session.query("SELECT count(*) FROM signals WHERE source_file = ? AND hour >= ?", ["a.jsonl", START]),

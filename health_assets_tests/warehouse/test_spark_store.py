@@ -194,7 +194,7 @@ def test_rows_that_the_cluster_wrote_where_nobody_sees_them_are_not_counted_as_n
     monkeypatch.setattr(LakePlace, "url_of", _where_kept_rows_are_elsewhere(tmp_path / "elsewhere"))
     said = "the cluster made 1 rows of a step, and 0 of them are in the lake"
     with pytest.raises(HealthAssetsError, match=said), own.write() as session:
-        session.kept(session.hours_of("system_health", HOUR))
+        session.persist(session.hours_of("system_health", HOUR))
     monkeypatch.undo()
     with own.write() as session:
         session.insert("system_health", ibis.memtable(rows_of_hours([START])))

@@ -24,7 +24,7 @@ from health_assets.core.targets import Targets
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.scoring.verdict import FAILING, NOW_FIRST, SUSPECT, now_evidence
 from health_assets.systems.agent_health_model.urgency import with_now
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.rejected_rows import Rejections
 from health_assets.warehouse.session import Session
 
@@ -186,8 +186,8 @@ class _Reading:
     def _missing(self) -> Iterator[datetime]:
         """Hours of the period that are not there, from the first that ever was."""
         there = PartitionStates(self.session)
-        first = there.first("system_health")
-        made = there.of("system_health", self.period)
+        first = there.first(SCORED_ASSET)
+        made = there.of(SCORED_ASSET, self.period)
         for hour in self.period:
             if first is not None and hour >= first and hour not in made:
                 yield hour

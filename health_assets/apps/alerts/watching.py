@@ -33,7 +33,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.pipeline.planning import newest_finished_hour
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
@@ -147,10 +147,10 @@ def _judge_lateness(
 def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen | None:
     """The newest hour that should be there by now; None where nothing was ever made, or asked for."""
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
-    newest = PartitionStates(session).newest("system_health", now)
+    newest = PartitionStates(session).newest(SCORED_ASSET, now)
     if newest is None or (settings.first_hour and due < settings.first_hour):
         return None
-    is_there = bool(PartitionStates(session).of("system_health", HourRange.of(due)))
+    is_there = bool(PartitionStates(session).of(SCORED_ASSET, HourRange.of(due)))
     is_catching_up = not is_there and _is_catching_up(session, newest, due, now)
     return DueSeen(hour=due, subject_id=HOURS, is_there=is_there, newest=newest, is_catching_up=is_catching_up)
 
@@ -215,7 +215,7 @@ def _span(session: Session, settings: Settings, now: datetime) -> HourRange | No
     if newest is None:
         return None
     if judged is None:
-        newest = PartitionStates(session).newest("system_health", now)
+        newest = PartitionStates(session).newest(SCORED_ASSET, now)
         return HourRange.of(newest) if newest else None
     start = max(judged + HOUR, newest - settings.reach_hours * HOUR)
     return HourRange(start, newest + HOUR) if start <= newest else None

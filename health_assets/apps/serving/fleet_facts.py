@@ -12,12 +12,10 @@ import pyarrow as pa
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.rejected_rows import Rejections
 from health_assets.warehouse.session import Session
 
-HOURS_OF = "system_health"
-"""The asset by whose hours lateness is told, as in alerts and reports."""
 MOST_REASONS = 20
 OTHER_REASONS = "other"
 
@@ -54,12 +52,12 @@ def pipeline_facts(session: Session, settings: Settings, ownership: Ownership, n
         (`public`).
     """
     hours = PartitionStates(session)
-    newest = hours.newest(HOURS_OF, now)
+    newest = hours.newest(SCORED_ASSET, now)
     facts: dict[str, Any] = {"newest_hour": newest and newest.isoformat()}
     if newest is not None:
         look_back = HourRange.of(newest).extended_back(settings.lookback_hours - 1)
         window = HourRange.of(newest).extended_back(settings.window_hours - 1)
-        first, there = hours.first(HOURS_OF), hours.of(HOURS_OF, look_back)
+        first, there = hours.first(SCORED_ASSET), hours.of(SCORED_ASSET, look_back)
         facts["missing_hours"] = sum(hour > (first or newest) and hour not in there for hour in look_back)
         facts["rejected_lines"] = _by_reason(Rejections(session, window))
     facts["open_incidents"] = _open_incidents(session, ownership)

@@ -4,7 +4,7 @@ What belongs here: reading and changing that value, also where its database is a
 says (`leases`).
 
 It is there rather than in the warehouse, since a DuckDB file cannot be written, or even read, by others while somebody
-holds it, and since a dead claim ends a run that Dagster keeps in the same place. It is changed by compare-and-set, so
+holds it, and since a dead client ends a run that Dagster keeps in the same place. It is changed by compare-and-set, so
 that it needs nothing of the database but that one statement is atomic. Its times are those of the database.
 """
 

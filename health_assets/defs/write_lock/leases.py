@@ -3,10 +3,10 @@
 What belongs here: the state that all hosts share, and how it changes, as pure functions. What does not: where it is
 kept (`lease_store`), and what a process does to take the lock (`write_lock`).
 
-Every run of Dagster has a claim from its beginning, so that it is noticed when its process dies. One that writes
-contends for the lease, waits until it holds it, and keeps it to its end; between two steps it lets a more urgent claim
-go first. Whoever has a claim sends heartbeats, while it waits, too. A claim whose heartbeat is too old is dead, and
-anybody may say so. A dead claim is noted until its Dagster run has been ended, so that who notes it may die, too.
+Every run of Dagster is a client from its beginning, so that it is noticed when its process dies. One that writes
+requests the lease, waits until it holds it, and keeps it to its end; between two steps it lets a more urgent client
+go first. Every client sends heartbeats, while it waits, too. A client whose heartbeat is too old is dead, and any other
+may say so. A dead client is noted until its Dagster run has been ended, so that who notes it may die, too.
 """
 
 from collections.abc import Iterable
@@ -18,19 +18,19 @@ from pydantic import BaseModel, ConfigDict
 from health_assets.core.processes import Process
 
 
-class Claim(BaseModel):
+class LockClient(BaseModel):
     """A run that is alive, as far as its heartbeats tell, and may want to write.
 
     Args:
-        id: names it, of all claims ever.
+        id: names it, of all clients ever.
         process: the process of the run.
         command: what it does, for people.
         run_id: its run in Dagster, which may not exist yet.
         priority: the higher, the sooner.
         lease_s: seconds without a heartbeat after which it is dead.
-        since: when it was made, or began to contend, by the store's clock, UTC.
+        since: when it was registered, or began to want the lock, by the store's clock, UTC.
         beat_at: its last heartbeat, by the store's clock, UTC.
-        contends: whether it wants to write, or does; one that does not is never waited for.
+        wants_lock: whether it wants to write, or does; one that does not is never waited for.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -43,7 +43,7 @@ class Claim(BaseModel):
     lease_s: float
     since: datetime
     beat_at: datetime
-    contends: bool = True
+    wants_lock: bool = True
 
     def is_dead(self, now: datetime) -> bool:
         """Whether it was silent for too long, or its process is known to have ended."""
@@ -54,89 +54,91 @@ class Claim(BaseModel):
 
 
 class Lease(BaseModel):
-    """The state of the lease, its holder and all claims; every change makes a new one.
+    """The state of the lease, its holder and all clients; every change makes a new one.
 
     Args:
-        holder: id of the claim that holds it.
-        claims: who is alive; those that want it or have it are in the order in which they came to want it.
-        dead: claims that were taken away, whose runs nobody has ended yet.
+        holder: id of the client that holds it.
+        clients: who is alive; those that want it or have it are in the order in which they came to want it.
+        dead: clients that were removed, whose runs nobody has ended yet.
     """
 
     model_config = ConfigDict(frozen=True)
 
     holder: str | None = None
-    claims: tuple[Claim, ...] = ()
-    dead: tuple[Claim, ...] = ()
+    clients: tuple[LockClient, ...] = ()
+    dead: tuple[LockClient, ...] = ()
 
-    def claim(self, claim_id: str) -> Claim | None:
-        """The claim of this id, while it is alive."""
-        return next((claim for claim in self.claims if claim.id == claim_id), None)
-
-    @property
-    def held_by(self) -> Claim | None:
-        """The claim that holds it."""
-        return self.claim(self.holder) if self.holder else None
+    def client(self, client_id: str) -> LockClient | None:
+        """The client of this id, while it is alive."""
+        return next((client for client in self.clients if client.id == client_id), None)
 
     @property
-    def first(self) -> Claim | None:
-        """The claim that holds it, or takes it next: the most urgent, and of these the oldest."""
-        # claims stand in the order in which they came, and of equal ones `max` takes the first; times may be equal
-        contending = (claim for claim in self.claims if claim.contends)
-        return self.held_by or max(contending, key=lambda claim: claim.priority, default=None)
+    def held_by(self) -> LockClient | None:
+        """The client that holds it."""
+        return self.client(self.holder) if self.holder else None
 
-    def is_wanted_sooner(self, claim_id: str) -> bool:
-        """Whether a claim that is more urgent than this one waits."""
-        own = self.claim(claim_id)
-        return own is not None and any(claim.contends and claim.priority > own.priority for claim in self.claims)
+    @property
+    def first(self) -> LockClient | None:
+        """The client that holds it, or acquires it next: the most urgent, and of these the oldest."""
+        # clients stand in the order in which they came, and of equal ones `max` takes the first; times may be equal
+        waiting = (client for client in self.clients if client.wants_lock)
+        return self.held_by or max(waiting, key=lambda client: client.priority, default=None)
 
-    def claimed(self, claim: Claim) -> Self:
-        """The lease with one more claim; one that is there already, or whose run counts as dead, changes nothing."""
-        if self.claim(claim.id) is not None or any(dead.run_id == claim.run_id for dead in self.dead):
+    def is_wanted_sooner(self, client_id: str) -> bool:
+        """Whether a client that is more urgent than this one waits."""
+        own = self.client(client_id)
+        return own is not None and any(client.wants_lock and client.priority > own.priority for client in self.clients)
+
+    def registered(self, client: LockClient) -> Self:
+        """The lease with one more client; one that is there already, or whose run counts as dead, changes nothing."""
+        if self.client(client.id) is not None or any(dead.run_id == client.run_id for dead in self.dead):
             return self
-        return self.model_copy(update={"claims": (*self.claims, claim)})
+        return self.model_copy(update={"clients": (*self.clients, client)})
 
-    def contended(self, claim_id: str, now: datetime) -> Self:
-        """The lease with this claim contending from now on, behind those that did before."""
-        own = self.claim(claim_id)
-        if own is None or own.contends:
+    def requested(self, client_id: str, now: datetime) -> Self:
+        """The lease requested by this client from now on, behind those that did before."""
+        own = self.client(client_id)
+        if own is None or own.wants_lock:
             return self
-        others = tuple(claim for claim in self.claims if claim.id != claim_id)
-        return self.model_copy(update={"claims": (*others, own.model_copy(update={"contends": True, "since": now}))})
+        others = tuple(client for client in self.clients if client.id != client_id)
+        return self.model_copy(update={"clients": (*others, own.model_copy(update={"wants_lock": True, "since": now}))})
 
-    def taken(self, claim_id: str) -> Self:
-        """The lease, held by this claim if it is next."""
-        is_next = self.holder is None and self.first is not None and self.first.id == claim_id
-        return self.model_copy(update={"holder": claim_id}) if is_next else self
+    def acquired(self, client_id: str) -> Self:
+        """The lease, held by this client if it is next."""
+        is_next = self.holder is None and self.first is not None and self.first.id == client_id
+        return self.model_copy(update={"holder": client_id}) if is_next else self
 
-    def let_go(self, claim_id: str) -> Self:
-        """The lease, not held by this claim, which stays."""
-        return self.model_copy(update={"holder": None}) if self.holder == claim_id else self
+    def released(self, client_id: str) -> Self:
+        """The lease, not held by this client, which stays."""
+        return self.model_copy(update={"holder": None}) if self.holder == client_id else self
 
-    def withdrawn(self, claim_id: str) -> Self:
-        """The lease without this claim."""
-        others = tuple(claim for claim in self.claims if claim.id != claim_id)
-        return self.let_go(claim_id).model_copy(update={"claims": others})
+    def unregistered(self, client_id: str) -> Self:
+        """The lease without this client."""
+        others = tuple(client for client in self.clients if client.id != client_id)
+        return self.released(client_id).model_copy(update={"clients": others})
 
-    def heard(self, claim_id: str, now: datetime) -> Self:
-        """The lease with a heartbeat of this claim; one that is dead stays dead."""
-        heard = (claim.model_copy(update={"beat_at": now}) if claim.id == claim_id else claim for claim in self.claims)
-        return self.model_copy(update={"claims": tuple(heard)})
+    def heard(self, client_id: str, now: datetime) -> Self:
+        """The lease with a heartbeat of this client; one that is dead stays dead."""
+        heard = (
+            client.model_copy(update={"beat_at": now}) if client.id == client_id else client for client in self.clients
+        )
+        return self.model_copy(update={"clients": tuple(heard)})
 
     def without_the_dead(self, now: datetime) -> Self:
-        """The lease without the claims that are dead by now."""
-        dead = tuple(claim for claim in self.claims if claim.is_dead(now))
+        """The lease without the clients that are dead by now."""
+        dead = tuple(client for client in self.clients if client.is_dead(now))
         left = self.model_copy(update={"dead": (*self.dead, *dead)}) if dead else self
-        for claim in dead:
-            left = left.withdrawn(claim.id)
+        for client in dead:
+            left = left.unregistered(client.id)
         return left
 
-    def given_up(self, claim: Claim) -> Self:
-        """The lease with a run among the dead that never made its claim; one that has a claim by now is left alone."""
-        if any(known.run_id == claim.run_id for known in (*self.claims, *self.dead)):
+    def given_up(self, client: LockClient) -> Self:
+        """The lease with a run among the dead that never registered; one that has by now is left alone."""
+        if any(known.run_id == client.run_id for known in (*self.clients, *self.dead)):
             return self
-        return self.model_copy(update={"dead": (*self.dead, claim)})
+        return self.model_copy(update={"dead": (*self.dead, client)})
 
-    def settled(self, claims: Iterable[Claim]) -> Self:
-        """The lease without these dead claims; their runs have ended."""
-        ids = {claim.id for claim in claims}
-        return self.model_copy(update={"dead": tuple(claim for claim in self.dead if claim.id not in ids)})
+    def settled(self, clients: Iterable[LockClient]) -> Self:
+        """The lease without these dead clients; their runs have ended."""
+        ids = {client.id for client in clients}
+        return self.model_copy(update={"dead": tuple(client for client in self.dead if client.id not in ids)})

@@ -1,4 +1,4 @@
-"""A run's write lock on the warehouse: claiming the lease, waiting for it, keeping it, noticing that it is lost.
+"""A run's write lock on the warehouse: registering on the lease, waiting for it, keeping it, noticing that it is lost.
 
 What belongs here: what the process of a run does with the lease. What does not: the lease itself (`leases`).
 
@@ -33,7 +33,7 @@ from health_assets.core.processes import Process
 from health_assets.core.settings import Settings
 from health_assets.defs.dagster_internals import PRIORITY_TAG
 from health_assets.defs.write_lock.lease_store import Change, LeaseStore, patiently
-from health_assets.defs.write_lock.leases import Claim, Lease
+from health_assets.defs.write_lock.leases import Lease, LockClient
 from health_assets.defs.write_lock.recorded_warehouse import note_warehouse
 from health_assets.defs.write_lock.run_owners import end_runs_of_the_dead
 
@@ -41,7 +41,7 @@ BEATS_PER_LEASE = 4
 FIRST_LOOK_S, LAST_LOOK_S = 0.1, 1.0
 """Rest between two looks at the lease: short at first, for most locks are short."""
 LAST_PATIENCE_S = 10.0
-"""Most that the end of a run waits for Dagster's database; a claim that stays there ends by itself."""
+"""Most that the end of a run waits for Dagster's database; a client that stays there expires."""
 URGENT = {PRIORITY_TAG: "10"}
 """Tags of runs that go ahead of others: in Dagster's queue, and between two steps of a run that has none."""
 
@@ -102,16 +102,19 @@ class WriteLock:
         patience_s = min(self._lease_s, LAST_PATIENCE_S)
         self._heart.join(patience_s)
         try:
-            patiently(lambda: self._store.change(lambda lease, _: lease.withdrawn(self._id)), patience_s)
+            patiently(lambda: self._store.change(lambda lease, _: lease.unregistered(self._id)), patience_s)
         except (HealthAssetsError, sa.exc.SQLAlchemyError) as error:  # what the run did is done
             level = logging.INFO if raised else logging.WARNING  # what was raised is told, and says enough
             _log.log(
-                level, "the claim of this run was not taken back, and ends in %g s: %s", self._lease_s, _brief(error)
+                level,
+                "this run could not be taken off the lease, where it expires in %g s: %s",
+                self._lease_s,
+                _brief(error),
             )
 
     def announce(self) -> None:
-        """Make known that this run is alive, and go on doing so to its end; it contends with nobody yet."""
-        self._claim(contends=False)
+        """Make known that this run is alive, and go on doing so to its end; it does not want the lock yet."""
+        self._register(wants_lock=False)
 
     def take(self) -> None:
         """Wait until this run has the lock; where it has it already, let a more urgent run go first.
@@ -122,11 +125,11 @@ class WriteLock:
                 process was silent or Dagster's database away for too long.
         """
         if self._heart is None:
-            self._claim(contends=True)
-        lease = self._own(self._change(lambda lease, now: lease.contended(self._id, now)))
+            self._register(wants_lock=True)
+        lease = self._own(self._change(lambda lease, now: lease.requested(self._id, now)))
         if lease.holder == self._id and not lease.is_wanted_sooner(self._id):
             return
-        self._change(lambda lease, _: lease.let_go(self._id))
+        self._change(lambda lease, _: lease.released(self._id))
         self._wait()
 
     def check(self) -> None:
@@ -138,11 +141,11 @@ class WriteLock:
         if patiently(self._store.read, self._lease_s).holder != self._id:
             raise self._lost()
 
-    def _claim(self, *, contends: bool) -> None:
+    def _register(self, *, wants_lock: bool) -> None:
         note_warehouse(self._instance, self._settings)
         own = {"id": self._id, "command": self._command, "run_id": self._run_id, "process": Process.current()}
-        own |= {"priority": self._priority, "lease_s": self._lease_s, "contends": contends}
-        self._change(lambda lease, now: lease.claimed(Claim(**own, since=now, beat_at=now)))
+        own |= {"priority": self._priority, "lease_s": self._lease_s, "wants_lock": wants_lock}
+        self._change(lambda lease, now: lease.registered(LockClient(**own, since=now, beat_at=now)))
         self._heart = threading.Thread(target=self._beat, name="lease", daemon=True)
         self._heart.start()
 
@@ -157,7 +160,7 @@ class WriteLock:
     def _wait(self) -> None:
         until, rest_s, is_told = time.monotonic() + self._timeout_s, FIRST_LOOK_S, False
         while True:
-            lease = self._own(self._change(lambda lease, _: lease.taken(self._id)))
+            lease = self._own(self._change(lambda lease, _: lease.acquired(self._id)))
             if lease.holder == self._id:
                 return
             patiently(lambda: end_runs_of_the_dead(self._instance), self._lease_s)
@@ -177,7 +180,7 @@ class WriteLock:
         return patiently(lambda: self._store.change(change), self._lease_s)
 
     def _own(self, lease: Lease) -> Lease:
-        if lease.claim(self._id) is None:
+        if lease.client(self._id) is None:
             raise self._lost()
         return lease
 

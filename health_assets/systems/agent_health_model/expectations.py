@@ -58,7 +58,7 @@ AGENT_HEALTH = Suite(
     ],
     rows={"rows": batches.scored_agents, "claims": batches.claims},
     hours=batches.hours_of_windows,
-    searches=frozenset({"claims"}),
+    prefiltered=frozenset({"claims"}),
 )
 
 AGENT_HEALTH_SHORT = Suite(

@@ -57,7 +57,7 @@ def _states(inputs: Inputs) -> ir.Table:
         window_hours,
         lookback_hours,
     )
-    rows, _ = inputs.session.kept(inputs.with_windows(described, "health_components", window_hours))
+    rows, _ = inputs.session.persist(inputs.with_windows(described, "health_components", window_hours))
     return with_last_healthy(rows, _known(inputs, rows, inputs.hours.start))
 
 
@@ -72,7 +72,7 @@ def _known(inputs: Inputs, agents: ir.Table, before: datetime) -> ir.Table:
     if latest["hour"] is None:
         return last_known(earlier)
     at_latest = inputs.session.hours_of("agent_health_state", HourRange.of(latest["hour"]))
-    newcomers, count = inputs.session.kept(agents.select("agent_id").distinct().anti_join(at_latest, "agent_id"))
+    newcomers, count = inputs.session.persist(agents.select("agent_id").distinct().anti_join(at_latest, "agent_id"))
     known = at_latest.select("agent_id", "last_healthy_at")
     if not count:
         return known
@@ -109,7 +109,7 @@ def _correct_changes(inputs: Inputs, states: ir.Table) -> None:
     joined = rows.inner_join(expected, ["hour", "agent_id"], rname="{name}_now")
     differs = ibis.or_(*(~joined[name].identical_to(joined[f"{name}_now"]) for name in OF_CHANGES))
     wrong = joined.filter(differs)
-    corrected, count = inputs.session.kept(
+    corrected, count = inputs.session.persist(
         wrong.select("hour", "agent_id", **{name: wrong[f"{name}_now"] for name in OF_CHANGES})
     )
     if count:
@@ -117,7 +117,7 @@ def _correct_changes(inputs: Inputs, states: ir.Table) -> None:
 
 
 def _correct_last_healthy(inputs: Inputs, states: ir.Table) -> None:
-    rows, count = inputs.session.kept(unhealthy_since(states, inputs.hours))
+    rows, count = inputs.session.persist(unhealthy_since(states, inputs.hours))
     if count:
         wrong = corrections(rows, _known(inputs, rows, inputs.hours.end))
         PartitionStates(inputs.session).correct_rows("agent_health_state", wrong, ["hour", "agent_id"])
@@ -167,10 +167,10 @@ ASSETS = (
         name="state_components",
         upstream=EVENT_TABLES,
         rows=_components,
-        heading="busiest agents",
-        top=_agents_that_change,
+        preview_title="busiest agents",
+        preview_rows=_agents_that_change,
         blocked_by=("raw_logs",),
-        needs="an event of an agent",
+        empty_without="an event of an agent",
         is_component=True,
         formula_version=FORMULA_VERSION,
     ),
@@ -178,24 +178,24 @@ ASSETS = (
         name="agent_changes",
         upstream=("state_components",),
         rows=_changes,
-        heading="agents that changed most",
-        top=_agents_that_changed,
-        needs="a change of an agent",
+        preview_title="agents that changed most",
+        preview_rows=_agents_that_changed,
+        empty_without="a change of an agent",
         back_hours=lambda settings: settings.lookback_hours,
         is_component=True,
-        is_kept=True,
+        is_exempt_from_retention=True,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="agent_health_state",
         upstream=("health_components", "state_components", "agent_changes"),
         rows=_states,
-        heading="worst agents",
-        top=_worst_agents,
-        needs="a known agent",
+        preview_title="worst agents",
+        preview_rows=_worst_agents,
+        empty_without="a known agent",
         back_hours=lambda settings: max(settings.lookback_hours, 2 * settings.window_hours),
         post_write=_correct_later_hours,
-        looks_at_itself=True,
+        is_self_dependent=True,
         curves=_agents_by_status,
         formula_version=FORMULA_VERSION,
     ),

@@ -33,7 +33,7 @@ from health_assets.systems.agent_now.verdict_grid import verdicts
 Make = Callable[[pa.Table], pa.Table]
 Grouped = Callable[[ir.Table, Sequence[str], Sequence[str], Make], ir.Table]
 """Calls a function of Arrow rows, as `Session.grouped` does."""
-Keep = Callable[[ir.Table], ir.Table]
+Persist = Callable[[ir.Table], ir.Table]
 """Evaluates an expression once, to be used several times."""
 Fetch = Callable[[ir.Table], pa.Table]
 """Evaluates an expression into this process."""
@@ -49,7 +49,7 @@ def agent_now(
     hours: HourRange,
     lookback_hours: int,
     threshold: float,
-    keep: Keep,
+    persist: Persist,
     fetch: Fetch,
     grouped: Grouped,
     agents_at_once: int = AGENTS_AT_ONCE,
@@ -63,7 +63,7 @@ def agent_now(
         hours: the hours to give rows for.
         lookback_hours: how long an agent stays known after its last event.
         threshold: failures of a smaller probability are no chance.
-        keep: evaluates an expression once.
+        persist: evaluates an expression once.
         fetch: evaluates an expression into this process.
         grouped: calls a function of the rows of each agent.
         agents_at_once: of how many agents it is given the rows at once.
@@ -71,7 +71,7 @@ def agent_now(
     one_hour = {"executions": WindowSum("executions", 1)}
     known = sums_over_windows(components, listed_agents(targets), hours, one_hour, lookback_hours)
     known = with_targets_used(known.select("hour", "agent_id"), targets, ["expected_success_rate"])
-    known = keep(known.mutate(piece=ibis.dense_rank().over(order_by="agent_id") // agents_at_once))
+    known = persist(known.mutate(piece=ibis.dense_rank().over(order_by="agent_id") // agents_at_once))
     span = hours.extended_back(lookback_hours - 1)
     # hours without executions need no rows, so that agents that run rarely cost little
     ran = components.filter(components.executions > 0, components.hour >= span.start, components.hour < span.end)
@@ -86,7 +86,7 @@ def agent_now(
         known.select("hour", *AGENT, **dict.fromkeys(counts, zero), is_asked=ibis.literal(True)),
     )
     make = partial(verdicts, hours=hours, lookback_hours=lookback_hours, threshold=threshold)
-    rows = _in_pieces(given, known, keep, fetch, lambda piece: grouped(piece, ["agent_id"], ["agent_id"], make))
+    rows = _in_pieces(given, known, persist, fetch, lambda piece: grouped(piece, ["agent_id"], ["agent_id"], make))
     return rows.mutate(
         failing_threshold=ibis.literal(float(threshold)),
         **_shares(rows, "1h"),
@@ -95,13 +95,13 @@ def agent_now(
 
 
 def _in_pieces(
-    given: ir.Table, known: ir.Table, keep: Keep, fetch: Fetch, made: Callable[[ir.Table], ir.Table]
+    given: ir.Table, known: ir.Table, persist: Persist, fetch: Fetch, made: Callable[[ir.Table], ir.Table]
 ) -> ir.Table:
     """The rows that are made of the given ones, piece by piece."""
     last = fetch(known.aggregate(last=known.piece.max()))["last"][0].as_py()
     if not last:
         return made(given.drop("piece"))
-    given = keep(given)
+    given = persist(given)
     return ibis.union(*(made(given.filter(given.piece == piece).drop("piece")) for piece in range(last + 1)))
 
 

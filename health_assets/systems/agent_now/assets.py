@@ -28,10 +28,10 @@ def _verdicts(inputs: Inputs) -> ir.Table:
         inputs.hours,
         settings.lookback_hours,
         settings.failing_threshold,
-        keep=lambda rows: session.kept(rows)[0],
+        persist=lambda rows: session.persist(rows)[0],
         fetch=session.arrow,
         grouped=session.grouped,
-        agents_at_once=AGENTS_ON_A_CLUSTER if session.spreads else AGENTS_AT_ONCE,
+        agents_at_once=AGENTS_ON_A_CLUSTER if session.is_distributed else AGENTS_AT_ONCE,
     )
 
 
@@ -55,13 +55,14 @@ def _agents_by_verdict(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        name="now_components", upstream=("executions",), rows=_components, heading="longest streaks of failures",
-        top=_longest_streaks, blocked_by=("raw_logs",), is_component=True, goes_first=True,
-        needs="an execution that failed, the last of an agent in the hour", formula_version=FORMULA_VERSION,
+        name="now_components", upstream=("executions",), rows=_components, preview_title="longest streaks of failures",
+        preview_rows=_longest_streaks, blocked_by=("raw_logs",), is_component=True, has_priority=True,
+        empty_without="an execution that failed, the last of an agent in the hour", formula_version=FORMULA_VERSION,
     ),
     Derived(
-        name="agent_now", upstream=("health_components", "now_components"), rows=_verdicts, heading="failing agents",
-        top=_failing_first, needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
-        curves=_agents_by_verdict, goes_first=True, formula_version=FORMULA_VERSION,
+        name="agent_now", upstream=("health_components", "now_components"), rows=_verdicts,
+        preview_title="failing agents", preview_rows=_failing_first,
+        empty_without="a known agent", back_hours=lambda settings: settings.lookback_hours,
+        curves=_agents_by_verdict, has_priority=True, formula_version=FORMULA_VERSION,
     ),
 )  # fmt: skip

@@ -31,8 +31,8 @@ def _budgets_spent(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        name="error_budget", upstream=("health_components",), rows=_budgets, heading="most spent budgets",
-        top=_most_spent, needs="a known agent", back_hours=lambda settings: settings.lookback_hours,
+        name="error_budget", upstream=("health_components",), rows=_budgets, preview_title="most spent budgets",
+        preview_rows=_most_spent, empty_without="a known agent", back_hours=lambda settings: settings.lookback_hours,
         curves=_budgets_spent,
         formula_version=FORMULA_VERSION,
     ),

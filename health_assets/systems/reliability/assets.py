@@ -36,7 +36,7 @@ def _tasks(inputs: Inputs) -> ir.Table:
 def _agents(inputs: Inputs) -> ir.Table:
     settings, session = inputs.settings, inputs.session
     executions = inputs.table("executions", back_hours=settings.evaluation_hours)
-    runs, _ = session.kept(executions.filter(executions.task_id.notnull()).select(*RUN_COLUMNS))
+    runs, _ = session.persist(executions.filter(executions.task_id.notnull()).select(*RUN_COLUMNS))
     judgements = inputs.table("judgements", back_hours=settings.reach_hours)
     windows = inputs.windows("executions", settings.evaluation_hours)
     of_counts = partial(predictability, hours=inputs.hours, window_hours=settings.evaluation_hours)
@@ -76,10 +76,10 @@ ASSETS = (
         name="task_consistency",
         upstream=("executions",),
         rows=_tasks,
-        heading="least consistent tasks",
-        top=_least_consistent_tasks,
+        preview_title="least consistent tasks",
+        preview_rows=_least_consistent_tasks,
         blocked_by=("raw_logs",),
-        needs="two baseline runs of a task by an agent (executions with a task_id) in the evaluation window",
+        empty_without="two baseline runs of a task by an agent (executions with a task_id) in the evaluation window",
         back_hours=lambda settings: settings.evaluation_hours,
         formula_version=FORMULA_VERSION,
     ),
@@ -87,9 +87,9 @@ ASSETS = (
         name="agent_reliability",
         upstream=("executions", "judgements", "task_consistency"),
         rows=_agents,
-        heading="least reliable agents",
-        top=_least_reliable_agents,
-        needs="an evaluation run (an execution with a task_id) in the evaluation window",
+        preview_title="least reliable agents",
+        preview_rows=_least_reliable_agents,
+        empty_without="an evaluation run (an execution with a task_id) in the evaluation window",
         back_hours=lambda settings: settings.reach_hours,
         curves=_mean_scores,
         formula_version=FORMULA_VERSION,

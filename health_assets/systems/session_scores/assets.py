@@ -36,7 +36,7 @@ def _sessions(inputs: Inputs) -> ir.Table:
     pieces = _pieces(inputs)
     if len(pieces) == 1:
         return _scored(inputs, pieces[0])
-    return ibis.union(*(inputs.session.kept(_scored(inputs, piece))[0] for piece in pieces))
+    return ibis.union(*(inputs.session.persist(_scored(inputs, piece))[0] for piece in pieces))
 
 
 @dataclass
@@ -137,10 +137,10 @@ ASSETS = (
         upstream=("tool_calls", "model_calls"),
         same_hour_upstream=("executions",),
         rows=_computed,
-        heading="executions that repeat themselves",
-        top=_most_repeated,
+        preview_title="executions that repeat themselves",
+        preview_rows=_most_repeated,
         blocked_by=("raw_logs",),
-        needs="an execution with a call",
+        empty_without="an execution with a call",
         back_hours=lambda settings: settings.lookback_hours,
         is_component=True,
         curves=_repeated_and_failed,
@@ -150,10 +150,10 @@ ASSETS = (
         name="trace_risks",
         upstream=("executions", "signals", "computed_signals"),
         rows=_traces,
-        heading="riskiest traces",
-        top=_riskiest_traces,
+        preview_title="riskiest traces",
+        preview_rows=_riskiest_traces,
         blocked_by=("raw_logs",),
-        needs="an execution with a session or with signals",
+        empty_without="an execution with a session or with signals",
         back_hours=lambda settings: settings.lookback_hours,
         is_component=True,
         curves=_traces_flagged,
@@ -163,9 +163,9 @@ ASSETS = (
         name="session_scores",
         upstream=("trace_risks", "executions", "signals", "computed_signals"),
         rows=_sessions,
-        heading="worst sessions",
-        top=_worst_sessions,
-        needs="an execution or signals with a session",
+        preview_title="worst sessions",
+        preview_rows=_worst_sessions,
+        empty_without="an execution or signals with a session",
         back_hours=lambda settings: settings.lookback_hours,
         curves=_sessions_failed,
         formula_version=FORMULA_VERSION,

@@ -43,13 +43,14 @@ def _calls_and_failures(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        name="tool_components", upstream=("tool_calls",), rows=_components, heading="tools called most",
-        top=_most_called, blocked_by=("raw_logs",), needs="a call of a tool", is_component=True,
+        name="tool_components", upstream=("tool_calls",), rows=_components, preview_title="tools called most",
+        preview_rows=_most_called, blocked_by=("raw_logs",), empty_without="a call of a tool", is_component=True,
         curves=_calls_and_failures, formula_version=FORMULA_VERSION,
     ),
     Derived(
-        name="tool_health", upstream=("tool_components",), rows=_tools, heading="worst tools", top=_worst_tools,
-        needs="a call of a tool in the window", back_hours=lambda settings: settings.window_hours,
+        name="tool_health", upstream=("tool_components",), rows=_tools, preview_title="worst tools",
+        preview_rows=_worst_tools, empty_without="a call of a tool in the window",
+        back_hours=lambda settings: settings.window_hours,
         curves=_calls_and_failures,
         formula_version=FORMULA_VERSION,
     ),

@@ -53,7 +53,7 @@ class DuckDBSession(Session):
 
     row_id = "rowid"
     types = TYPES
-    takes_lists_apart = True
+    unnests_in_engine = True
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -74,8 +74,8 @@ class DuckDBSession(Session):
         """See `Session.sql`."""
         return duckdb_sql(self._connection, rows)
 
-    def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
-        """See `Session.kept`."""
+    def persist(self, rows: ir.Table) -> tuple[ir.Table, int]:
+        """See `Session.persist`."""
         name = ibis.util.gen_name("kept")
         self._connection.execute(f"CREATE TEMP TABLE {name} AS {self._typed(rows)}")
         kept = ibis.table(rows.schema(), name=name)

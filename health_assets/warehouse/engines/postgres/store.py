@@ -80,7 +80,7 @@ class PostgresSession(Session):
 
     row_id = "ctid"
     types = pg.TYPES
-    takes_lists_apart = False  # it sorts each member with its owner's name, on disk
+    unnests_in_engine = False  # it sorts each member with its owner's name, on disk
 
     def __init__(self, connection: adbc.Connection) -> None:
         self._connection = connection
@@ -122,8 +122,8 @@ class PostgresSession(Session):
                 self._known_tables.add(name)
         return pg.postgres_sql(rows)
 
-    def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
-        """See `Session.kept`."""
+    def persist(self, rows: ir.Table) -> tuple[ir.Table, int]:
+        """See `Session.persist`."""
         name = ibis.util.gen_name("kept")
         self.query(f'CREATE TEMP TABLE "{name}" ON COMMIT DROP AS {pg.typed(self.sql(rows), pg.sql_types(rows))}')
         self.query(f'ANALYZE "{name}"')

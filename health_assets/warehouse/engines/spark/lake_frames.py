@@ -60,7 +60,7 @@ class LakeFrames:
         if seen != written:
             raise self._lost(f"an executor wrote {written.rows}", seen.rows, written.table)
 
-    def keep(self, frame: DataFrame, folder: str) -> int:
+    def persist(self, frame: DataFrame, folder: str) -> int:
         """Write rows to a folder as they are; gives how many there are.
 
         Raises:

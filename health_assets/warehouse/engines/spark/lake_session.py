@@ -66,8 +66,8 @@ class LakeSession(Session):
         cluster: the session's name on the cluster.
     """
 
-    takes_lists_apart = True
-    spreads = True
+    unnests_in_engine = True
+    is_distributed = True
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ class LakeSession(Session):
         """Remove what was kept for this session alone."""
         self._views.close()
 
-    def settle(self) -> None:
-        """See `Session.settle`: hours of many folders are put together, and the disk has what the ledger will name."""
+    def before_commit(self) -> None:
+        """See `Session.before_commit`: compacts hours of many folders, and flushes what the ledger will name."""
         compact(self, self._lake)
         self._lake.require_own()
         self._lake.flush()
@@ -125,7 +125,7 @@ class LakeSession(Session):
         """A statement about the ledger, which the cluster tells what the lake has to do with it."""
         tree = statement.copy()
         for part in parts_about(tree, self._views.of_tables):
-            kept, _ = self._ledger.kept(ibis.memtable(self._of_cluster(part, parameters)))
+            kept, _ = self._ledger.persist(ibis.memtable(self._of_cluster(part, parameters)))
             part.replace(sg.select("*").from_(kept.get_name()))
         return self._ledger.query(tree.sql(LEDGER_DIALECT), used_in(tree, parameters))
 
@@ -162,9 +162,9 @@ class LakeSession(Session):
         """See `Session.count`."""
         return self._ledger.count(rows) if self._is_of_ledger(rows) else self._frame(rows).count()
 
-    def kept(self, rows: ir.Table) -> tuple[ir.Table, int]:
-        """See `Session.kept`; the cluster keeps the rows in a folder of the lake."""
-        return self._views.keep(self._frame(rows), rows.schema())
+    def persist(self, rows: ir.Table) -> tuple[ir.Table, int]:
+        """See `Session.persist`; the cluster keeps the rows in a folder of the lake."""
+        return self._views.persist(self._frame(rows), rows.schema())
 
     def grouped(
         self,
@@ -178,11 +178,11 @@ class LakeSession(Session):
         schema = _plain_schema(rows)
         made = make(schema.empty_table()).schema
         group = f"pmod(xxhash64({', '.join(keys)}), {calls}) AS {GROUP_COLUMN}"
-        dealt_out = self._frame(rows).selectExpr("*", group).groupBy(GROUP_COLUMN)
+        by_group = self._frame(rows).selectExpr("*", group).groupBy(GROUP_COLUMN)
         given = ibis.Schema.from_pyarrow(made)
         on_group = partial(of_group, make=make, schema=schema, order=tuple(order), made=made, ordered=program())
-        found = dealt_out.applyInArrow(on_group, column_definitions(given))
-        return self._views.keep(found, given)[0]
+        found = by_group.applyInArrow(on_group, column_definitions(given))
+        return self._views.persist(found, given)[0]
 
     def digests(self, name: str, hours: HourRange) -> dict[datetime, int]:
         """See `Session.digests`."""
@@ -296,7 +296,7 @@ class LakeSession(Session):
             f"WHERE {is_among('hour', touched)}"
         )
         # rows that are equal in all columns have no order, so the choice is made once
-        rows, _ = self._views.keep(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"}))
+        rows, _ = self._views.persist(ranked, ibis.schema({**schema_in_lake(name), "place": "int32"}))
         kept = rows.get_name()
         columns = ", ".join(f"`{column}`" for column in columns_of(name))
         [(losers,)] = self._rows(f"SELECT count(*) FROM {kept} WHERE place > 1")
@@ -311,7 +311,7 @@ class LakeSession(Session):
         """See `Session.update_rows`."""
         if name not in LAKE_TABLES:
             return self._ledger.update_rows(name, corrections, keys)
-        kept, count = self.kept(corrections)
+        kept, count = self.persist(corrections)
         if not count:
             return set()
         place = kept.get_name()

@@ -80,12 +80,12 @@ class LakeViews:
             connect.give(self._spark, name, rows)
             self._given.add(name)
 
-    def keep(self, frame: DataFrame, schema: ibis.Schema) -> tuple[ir.Table, int]:
+    def persist(self, frame: DataFrame, schema: ibis.Schema) -> tuple[ir.Table, int]:
         """Rows that are computed once, and written to the lake for this session alone; with their number."""
         name = ibis.util.gen_name("kept")
         folder = f"{SCRATCH}/{name}"
         self._kept.add(name)
-        count = self._frames.keep(frame, folder)
+        count = self._frames.persist(frame, folder)
         rows = self._spark.read.schema(column_definitions(schema)).parquet(self._lake.place.url_of(folder))
         rows.createOrReplaceTempView(name)
         return ibis.table(schema, name=name), count
