@@ -84,5 +84,12 @@ def session(url: str) -> None:
 if __name__ == "__main__":
     play(
         {"otel": otel, "openinference": openinference},
-        {"good": good, "repeats": repeats, "crash_model": crash_model, "recovered": recovered, "nested": nested, "session": session},
+        {
+            "good": good,
+            "repeats": repeats,
+            "crash_model": crash_model,
+            "recovered": recovered,
+            "nested": nested,
+            "session": session,
+        },
     )
