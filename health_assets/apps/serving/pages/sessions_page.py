@@ -1,4 +1,4 @@
-"""The page of sessions: which failed badly or wobbled, the worst first.
+"""The page of sessions: the worst first.
 
 What belongs here: choosing and counting sessions. What does not: one session (`session_page`).
 
