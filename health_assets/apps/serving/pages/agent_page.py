@@ -34,8 +34,8 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.scoring.explanation import points_at_stake, unmeasured
-from health_assets.scoring.verdict import FAILING, SUSPECT, last_runs, reservation
+from health_assets.scoring.explanation import untested
+from health_assets.scoring.verdict import FAILING, SUSPECT, at_stake, last_runs, reservation
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 SESSIONS_SHOWN = 20
@@ -159,8 +159,9 @@ def _incomplete(look: Look, window: HourRange, shown: HourRange) -> list[str]:
 
 def _facts(look: Look, row: Mapping[str, Any]) -> dict[str, Any]:
     names = (
-        "agent_id", "state", "is_provisional", "health_score", "n", "n_full", "failures", "hours_covered", "status",
-        "last_healthy_at", "uptime_seconds", "calibration_trend", "latency_p50_ms", "latency_p99_ms",
+        "agent_id", "state", "is_provisional", "health_score", "points_at_stake", "n", "n_full", "failures",
+        "hours_covered", "status", "last_healthy_at", "uptime_seconds", "calibration_trend", "latency_p50_ms",
+        "latency_p99_ms",
     )  # fmt: skip
     owners = {
         "team": look.ownership.team(row["agent_id"]),
@@ -170,7 +171,7 @@ def _facts(look: Look, row: Mapping[str, Any]) -> dict[str, Any]:
         "model": row["last_model"],
     }
     by_last_runs = {name: row.get(name) for name in ("last_runs", "last_runs_since", "last_runs_state")}
-    now = by_last_runs | {"now_failures": row.get("now_failures"), "points_at_stake": points_at_stake(row)}
+    now = by_last_runs | {"now_failures": row.get("now_failures")}
     return {name: row[name] for name in names} | owners | now
 
 
@@ -195,10 +196,9 @@ def _doubts(row: Mapping[str, Any], window_hours: int) -> list[str]:
         doubts.append(f"The score is {reservation(row)}: with so few it leans to 100.{by_last_runs}")
     if row["hours_covered"] < window_hours:
         doubts.append(f"Only {row['hours_covered']:,} of the {window_hours:,} h of its window are here.")
-    if missing := unmeasured(row):
-        why = "no runtime is expected of it" if row["expected_runtime_s"] is None else "its logs tell no runtime"
-        doubts.append(f"Nobody evaluated {' and '.join(sorted(missing))}, for {why}: these count in full.")
-    elif row["untimed"]:
+    if at_stake(row):
+        doubts.append(f"Counted in full, though nothing tested them: {', '.join(untested(row))}.")
+    if 0 < (row["untimed"] or 0) < row["n"]:
         doubts.append(f"The logs do not tell how long {counted(row['untimed'], 'execution')} took.")
     return doubts
 
