@@ -105,7 +105,7 @@ def _print_score(console: Console, session: Session, window: HourRange, agent_id
     word = verdict(row["state"], is_provisional=row["is_provisional"])
     console.print(Text(f"over {len(window):,} h: {word}, {score}{f' ({doubts})' if doubts else ''}", style="bold"))
     if at_stake(row):
-        console.print(f"counted in full, though nothing tested them: {', '.join(untested(row))}")
+        console.print(f"points counted in full, though nothing tested them: {', '.join(untested(row))}")
     if by_last_runs := last_runs(row):
         console.print(Text(by_last_runs, style="bold"))
     console.print(f"{counted(row['n'], 'execution')}; {row['hours_covered']:,} h of the window are covered")

@@ -116,7 +116,7 @@ def test_points_that_nobody_judged_are_not_shown_as_earned(world: World, server:
     page = server.ask(f"/ui/agents/{FEW}", headers=PAGE).body.decode()
     assert "only 8 of 100 points could be lost" in page
     assert (
-        "Counted in full, though nothing tested them: 40 of performance and stability (no runtime is expected), "
+        "Points counted in full, though nothing tested them: 40 of performance and stability (no runtime is expected), "
         "12 of SLAs (no execution has a limit and a runtime), 8 of triggers (the logs tell of none), "
         "32 of reliability (4 of 20 runs)."
     ) in page

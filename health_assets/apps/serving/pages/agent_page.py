@@ -83,6 +83,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "verdict": _verdict(row, losses, len(window)),
         "worst_tool": None if row.get("now") in (FAILING, SUSPECT) else worst_tool(row, tools),
         "doubts": _doubts(row, len(window)) + doubt_of_claims(claims),
+        "untested": _untested(row),
         "incomplete": look.remembered(("incomplete", shown.start), lambda: _incomplete(look, window, shown)),
         "fall": None if fall is None else {**fall, "meanwhile": _meanwhile(marks, fall["since"])},
         "days": wanted.days,
@@ -196,11 +197,16 @@ def _doubts(row: Mapping[str, Any], window_hours: int) -> list[str]:
         doubts.append(f"The score is {reservation(row)}: with so few it leans to 100.{by_last_runs}")
     if row["hours_covered"] < window_hours:
         doubts.append(f"Only {row['hours_covered']:,} of the {window_hours:,} h of its window are here.")
-    if at_stake(row):
-        doubts.append(f"Counted in full, though nothing tested them: {', '.join(untested(row))}.")
     if 0 < (row["untimed"] or 0) < row["n"]:
         doubts.append(f"The logs do not tell how long {counted(row['untimed'], 'execution')} took.")
     return doubts
+
+
+def _untested(row: Mapping[str, Any]) -> str:
+    """The points that could not be lost, in a sentence; "" where all could be."""
+    if not at_stake(row):
+        return ""
+    return f"Points counted in full, though nothing tested them: {', '.join(untested(row))}."
 
 
 def _meanwhile(marks: list[dict[str, Any]], since: datetime) -> list[dict[str, Any]]:
