@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from health_assets.core.wording import counted, share
+from health_assets.core.wording import counted, few_digits, share
 from health_assets.scoring.weights import (
     FAILURE_SHARE,
     OPERATIONAL_POINTS,
@@ -26,6 +26,7 @@ Row = Mapping[str, Any]
 Evidence = Mapping[str, Sequence[str]]
 """Ids of events by kind (`scoring.evidence.KINDS`), the heaviest first."""
 
+MOST_POINTS = 100.0
 LEAST_LOSS = 1e-9
 """Smaller losses are rounding."""
 
@@ -164,17 +165,11 @@ COMPONENTS = (
     ),
 )
 
-DIMENSION_POINTS = {"performance": PERFORMANCE_POINTS, "stability": STABILITY_POINTS}
-"""Points of the dimensions of `OF_RUNTIMES`."""
-
-OF_RUNTIMES = frozenset({"performance", "stability"})
-"""Dimensions that are about how long executions take."""
-
 COLUMNS = tuple(
     dict.fromkeys(
         [
             *(name for component in COMPONENTS for name in (component.score, *component.inputs, *component.targets)),
-            "untimed",
+            *("untimed", "sla_checked", "triggers"),
         ]
     )
 )
@@ -235,25 +230,44 @@ def costliest(losses: Sequence[Loss]) -> Loss | None:
 
 
 def unmeasured(row: Row) -> frozenset[str]:
-    """Dimensions in which an agent cannot lose points, since there is nothing to compare: no runtime, or none expected.
+    """Dimensions in which an agent cannot lose points: nothing in the window can be compared with an expectation.
 
     Such a dimension counts in full, as the source has it; whoever shows it says that it was not evaluated.
 
     Args:
-        row: a row of `agent_health`, at least `n`, `untimed` and `expected_runtime_s`.
+        row: a row of `agent_health`, at least its `COLUMNS`.
     """
-    is_timed = row["n"] > (row["untimed"] or 0)
-    return frozenset() if is_timed and row["expected_runtime_s"] is not None else OF_RUNTIMES
+    without_runtimes = () if _has_runtimes(row) else ("performance", *(() if row["long_running"] else ("stability",)))
+    return frozenset(without_runtimes + (() if row["sla_checked"] or row["triggers"] else ("operation",)))
 
 
-def points_at_stake(row: Row) -> float | None:
-    """The points that an agent could have lost: 100 less those of dimensions that nobody could evaluate.
+def untested(row: Row) -> list[str]:
+    """The points that could not be lost, by what lacks to test them; they add up to 100 less `points_at_stake`.
 
     Args:
-        row: a row of `agent_health`; without the column `points_at_stake`, what `unmeasured` needs.
+        row: a row of `agent_health` with a score, at least its `COLUMNS`.
     """
-    if row.get("points_at_stake") is not None or "untimed" not in row:
-        return row.get("points_at_stake")
-    if row["health_score"] is None:
-        return None
-    return 100.0 - sum(DIMENSION_POINTS[name] for name in unmeasured(row))
+    parts: list[tuple[float, str, str]] = []
+    if not _has_runtimes(row):
+        why = "no runtime is expected" if row["expected_runtime_s"] is None else "the logs tell no runtime"
+        points, of = PERFORMANCE_POINTS, "performance"
+        if not row["long_running"]:
+            points, of = points + STABILITY_POINTS, "performance and stability"
+        parts.append((points, of, why))
+    if not row["sla_checked"]:
+        parts.append((OPERATIONAL_POINTS * SLA_SHARE, "SLAs", "no execution has a limit and a runtime"))
+    if not row["triggers"]:
+        parts.append((OPERATIONAL_POINTS * TRIGGER_SHARE, "triggers", "the logs tell of none"))
+    if row["n"] < row["n_full"]:
+        points = RELIABILITY_POINTS * (1 - row["confidence_factor"])
+        parts.append((points, "reliability", f"{row['n']:,} of {counted(row['n_full'], 'run')}"))
+    return [f"{shown_points(points)} of {of} ({why})" for points, of, why in parts]
+
+
+def shown_points(points: float) -> str:
+    """Points as they are written: whole ones without a decimal; what is not all is never written as 100."""
+    return few_digits(points if points >= MOST_POINTS else min(points, MOST_POINTS - 0.1)).removesuffix(".0")
+
+
+def _has_runtimes(row: Row) -> bool:
+    return row["n"] > (row["untimed"] or 0) and row["expected_runtime_s"] is not None

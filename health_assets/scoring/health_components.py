@@ -12,11 +12,11 @@ from ibis import ir
 
 from health_assets.core.targets import Targets
 from health_assets.scoring.decimal_limits import is_longer, whole_us
-from health_assets.scoring.target_columns import with_targets
+from health_assets.scoring.target_columns import has_sla, with_targets
 
 SUMS = (
-    "executions", "successes", "failures", "untimed", "runtime_us_sum", "long_running", "sla_breaches", "triggers",
-    "trigger_failures",
+    "executions", "successes", "failures", "untimed", "runtime_us_sum", "long_running", "sla_checked", "sla_breaches",
+    "triggers", "trigger_failures",
 )  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def with_long_running(executions: ir.Table, targets: Targets) -> ir.Table:
 
 
 def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
-    rows = with_long_running(executions, targets)
+    rows = with_targets(with_long_running(executions, targets), targets, ["sla_s"])
     return rows.group_by(["hour", "agent_id"]).aggregate(
         executions=rows.count(),
         successes=rows.succeeded.cast("int64").sum().cast("int64"),
@@ -57,6 +57,7 @@ def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
         untimed=rows.runtime_s.isnull().cast("int64").sum().cast("int64"),
         runtime_us_sum=whole_us(rows.runtime_s.fill_null(0.0)).cast("int64").sum().cast("int64"),
         long_running=rows.is_long_running.cast("int64").sum().cast("int64"),
+        sla_checked=(rows.sla_breached | has_sla(rows)).cast("int64").sum().cast("int64"),
         sla_breaches=rows.sla_breached.cast("int64").sum().cast("int64"),
         triggers=ibis.literal(0, "int64"),
         trigger_failures=ibis.literal(0, "int64"),

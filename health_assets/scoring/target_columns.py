@@ -54,6 +54,19 @@ def resolve_sla(executions: ir.Table, targets: Targets) -> ir.Table:
     Contract, section 4. Needs `agent_id`, `runtime_s`, `sla_s` and `sla_breached_reported`.
     """
     rows = with_targets(executions, targets, ["sla_s"])
-    limit_s = ibis.coalesce(rows.sla_s, rows.target_sla_s)
-    breached = ibis.coalesce(rows.sla_breached_reported, is_longer(rows.runtime_s, limit_s), ibis.literal(False))
+    breached = ibis.coalesce(rows.sla_breached_reported, is_longer(rows.runtime_s, _limit_s(rows)), ibis.literal(False))
     return rows.mutate(sla_breached=breached).drop("target_sla_s")
+
+
+def has_sla(executions: ir.Table) -> ir.BooleanValue:
+    """Whether an execution can breach an SLA: it has the record's flag, or both a runtime and a limit.
+
+    Args:
+        executions: rows as `resolve_sla` needs them, with `target_sla_s`.
+    """
+    is_compared = executions.runtime_s.notnull() & _limit_s(executions).notnull()
+    return executions.sla_breached_reported.notnull() | is_compared
+
+
+def _limit_s(rows: ir.Table) -> ir.FloatingValue:
+    return ibis.coalesce(rows.sla_s, rows.target_sla_s)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from health_assets.core.wording import counted
-from health_assets.scoring.explanation import points_at_stake
+from health_assets.scoring.explanation import MOST_POINTS, shown_points
 
 Row = Mapping[str, Any]
 
@@ -63,9 +63,10 @@ def last_runs(row: Row) -> str:
     if ran is None:
         return ""
     succeeded = ran - row["last_runs_failures"]
-    since = row["last_runs_since"]
+    since, stake = row["last_runs_since"], at_stake({"points_at_stake": row["last_runs_points_at_stake"]})
+    score = f"{row['last_runs_score']:.1f}{f' ({stake} at stake)' if stake else ''}"
     return (
-        f"{row['last_runs_state']}, {row['last_runs_score']:.1f}, over its last {counted(ran, 'run')}, "
+        f"{row['last_runs_state']}, {score}, over its last {counted(ran, 'run')}, "
         f"since {since:%Y-%m-%d %H:%M} UTC: {succeeded:,} succeeded"
     )
 
@@ -113,18 +114,13 @@ def now_sentence(row: Row) -> str:
     return f"{word}: {now_evidence(row)}" if word else ""
 
 
-def points(row: Row) -> str:
-    """The score with the points that could be lost at all: `60.0 of 60` where 40 points had nothing to be judged by.
+def at_stake(row: Row) -> str:
+    """The points that could be lost, as they are written; "" where all could be, or there is no score."""
+    points = row["points_at_stake"]
+    return "" if points is None or points >= MOST_POINTS else shown_points(points)
 
-    A dimension that nobody could evaluate counts in full in the source's score; here it shows as neither earned nor
-    lost.
 
-    Args:
-        row: a row of `agent_health`, as `explanation.points_at_stake` wants it.
-    """
-    score, at_stake = row["health_score"], points_at_stake(row)
-    if score is None:
-        return "–"
-    if at_stake is None:
-        return f"{score:.1f}"
-    return f"{max(0.0, score - (100 - at_stake)):.1f} of {at_stake:g}"
+def stake_reservation(row: Row) -> str:
+    """The words behind a score of which not all points could be lost; none behind any other."""
+    points = at_stake(row)
+    return f"only {points} of 100 points could be lost" if points else ""

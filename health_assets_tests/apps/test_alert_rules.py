@@ -232,6 +232,38 @@ def test_no_data_is_no_good_news_and_ends_an_incident_after_a_day(silence: dict)
         assert not any(one.is_recovered for one in judged.closed)
 
 
+@pytest.mark.parametrize("points", [59.9, 60.0])
+def test_a_rule_may_want_so_many_points_at_stake(points: float) -> None:
+    wanted = {"least_points_at_stake": 60}
+    rules = [StateWorsened(**wanted), Floor(**wanted), Drop(**wanted)]
+    told = {"is_covered": True, "best_state_before": "healthy", "peak_before": 100.0}
+
+    def seen(place: int, score: float, at_stake: float) -> AgentSeen:
+        row = scored("a", score, points_at_stake=at_stake)
+        return AgentSeen(hour=at(place), subject_id="a", row=row, **(told if not place else {}))
+
+    opened = {one.subject: one for one in judge(rules, [seen(0, 45.0, points)], {}, at=at(1)).opened}
+    assert len(opened) == (3 if points >= 60 else 0)
+    for incident in opened.values():
+        assert "(only 60 of 100 points could be lost)" in incident.reason or "(45.0; only 60 of" in incident.reason
+        assert json.loads(incident.evidence)["points_at_stake"] == 60.0
+    for place in (1, 23):
+        judged = judge(rules, [seen(place, 99.0, 12.0)], opened, at=at(place + 1))
+        assert (judged.counted, judged.closed) == ((), ()), "a score of 99 with 12 points at stake is no recovery"
+    gone = judge(rules, [seen(24, 99.0, 12.0)], opened, at=at(25)).closed
+    assert {one.recovery for one in gone} == (
+        {"a had 12 points at stake in its window, too few to judge by; nothing is known since"} if opened else set()
+    )
+
+
+def test_a_rule_compares_with_no_score_that_rests_on_fewer_points(warehouse: Path) -> None:
+    rules = [StateWorsened(), Drop(least_points_at_stake=50)]
+    for place, (score, points) in enumerate([(100.0, 40.0), (70.0, 60.0)]):
+        fill_hour(warehouse, at(place), [scored("a", score, points_at_stake=points)])
+        look(warehouse, rules)
+    assert [one.rule for one in incidents(warehouse)] == ["state_worsened"]
+
+
 def test_a_silent_hour_between_good_ones_neither_counts_nor_starts_over() -> None:
     opened = {
         one.subject: one

@@ -138,6 +138,7 @@ def test_values_are_those_of_the_api(fleet: Fleet) -> None:
     for name, value in labelled(found, "health_assets_agent_score").items():
         items = {item["agent_id"]: item for item in fleet.ask("/agents").json["agents"]}
         assert items[name]["health_score"] == value
+        assert found["health_assets_agent_points_at_stake", (("agent_id", name),)] == items[name]["points_at_stake"]
         assert found["health_assets_agent_state", (("agent_id", name), ("state", items[name]["state"]))] == 1
     status = fleet.ask("/status").json
     for name in ("data_age", "newest_hour_age"):

@@ -175,8 +175,8 @@ def need_a_look(tables: Tables) -> Values:
         if row["health_score"] is not None
     ]
     return picked(
-        rows, "agent_id", "verdict", "failures_1h", "executions_1h", "state", "health_score", "is_provisional", "n", "asr",
-        "reliability_score", "performance_score", "stability_score", "operational_score",
+        rows, "agent_id", "verdict", "failures_1h", "executions_1h", "state", "health_score", "points_at_stake",
+        "is_provisional", "n", "asr", "reliability_score", "performance_score", "stability_score", "operational_score",
     )  # fmt: skip
 
 

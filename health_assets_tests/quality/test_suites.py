@@ -195,6 +195,8 @@ def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
                 yield _set(asset, check.name, f"{lesser} = hour + INTERVAL 1 HOUR", lesser, *related)
             elif lesser == "hour":
                 yield _set(asset, check.name, f"{greater_one} = hour - INTERVAL 1 MICROSECOND", greater_one, *related)
+            elif lesser == "points_kept":
+                yield _set(asset, check.name, "health_score = 40, points_at_stake = 50", "health_score", *related)
             elif greater_one == "window_end":
                 yield _set(asset, check.name, f"{lesser} = window_end + INTERVAL 1 HOUR", lesser, *related)
             elif lesser == "latency_p50_ms":
@@ -229,6 +231,10 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("agent_reliability", "reliability"): {"reliability_stands_on_three_dimensions"},
         ("agent_now", "executions_1h"): {"windows_agree_with_the_components"},
         ("error_budget", "n"): {"windows_agree_with_the_components"},
+        **{
+            (asset, "points_at_stake"): {"points_not_at_stake_are_in_the_score"}
+            for asset in ("agent_health", "agent_health_short")
+        },
         ("agent_health_short", "n"): {
             "windows_agree_with_the_components", "scores_of_few_executions_are_provisional",
         },

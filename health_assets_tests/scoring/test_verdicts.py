@@ -192,9 +192,9 @@ def test_an_agent_that_failed_four_of_four_stands_above_the_healthy_ones_and_say
 
 
 def test_the_report_of_one_agent_says_that_its_score_is_provisional_and_of_how_many_runs(fleet: Project) -> None:
-    score = "over 24 h: healthy?, 94.4 of 100, 54.4 of 60 of what could be judged (provisional, 4 of 20 runs)"
+    score = "over 24 h: healthy?, 94.4 of 100 (provisional, 4 of 20 runs; only 8 of 100 points could be lost)"
     assert score in shown_agent(fleet, "failed four of four").splitlines()
-    score = "over 24 h: healthy, 100.0 of 100, 60.0 of 60 of what could be judged"
+    score = "over 24 h: healthy, 100.0 of 100 (only 40 of 100 points could be lost)"
     assert score in shown_agent(fleet, "proven").splitlines()
 
 
@@ -334,7 +334,7 @@ def test_trials_without_times_have_no_runtime_and_nothing_rests_on_one(fleet: Pr
     text = shown(fleet)
     assert " 0 ms" not in text
     [own] = [one for one in block(text, "Fleet at") if one.startswith(agent_id)]
-    assert own.split()[-7:] == ["100.0", "(60.0/60)", "·", "–", "–", "·", "25"]
+    assert own.split()[-7:] == ["100.0", "40", "·", "–", "–", "–", "25"]
     [told] = [one for one in block(text, "Fleet at") if "– not evaluated: " in one]
     assert "no runtime in the logs" in told and "logs, or" not in told
 
@@ -392,8 +392,17 @@ def test_a_dimension_without_anything_to_compare_is_not_evaluated() -> None:
          {"executions": 30, "successes": 30}],
         {"a": {"expected_runtime_s": 5}, "b": {"expected_runtime_s": 5}, "c": {}},
     )  # fmt: skip
-    assert explanation.unmeasured(expecting) == frozenset()
-    assert explanation.unmeasured(untimed) == explanation.unmeasured(without) == {"performance", "stability"}
+    assert explanation.unmeasured(expecting) == {"operation"}
+    assert explanation.unmeasured(untimed) == explanation.unmeasured(without) == {
+        "performance", "stability", "operation",
+    }  # fmt: skip
+    [checked, triggered, once_long] = window_rows(
+        [{"executions": 30, "successes": 30, "sla_checked": 1}, {"executions": 30, "successes": 30, "triggers": 1},
+         {"executions": 30, "successes": 30, "triggers": 1, "long_running": 1}],
+        {"a": {"expected_runtime_s": 5}, "b": {"expected_runtime_s": 5}, "c": {}},
+    )  # fmt: skip
+    assert explanation.unmeasured(checked) == explanation.unmeasured(triggered) == frozenset()
+    assert explanation.unmeasured(once_long) == {"performance"}
 
 
 # -- the endpoint ------------------------------------------------------------------------------------------------------
@@ -427,7 +436,7 @@ def test_the_endpoint_says_which_dimensions_were_evaluated_and_tells_no_latency_
 ) -> None:
     one = answers.ask("/agents/tool-calling:gpt-4o").json
     assert {name: part["is_evaluated"] for name, part in one["dimensions"].items()} == {
-        "reliability": True, "performance": False, "stability": False, "operation": True,
+        "reliability": True, "performance": False, "stability": False, "operation": False,
     }  # fmt: skip
     assert (one["inputs"]["ar_s"], one["inputs"]["untimed"]) == (None, 25)
     document = answers.ask("/agents/tool-calling:gpt-4o/.well-known/agent-health").json
@@ -444,8 +453,8 @@ def test_the_document_leaves_out_dimensions_that_nobody_evaluated(fleet: Project
         document = answers.ask(f"/agents/{quote(name, safe='')}/.well-known/agent-health").json
         told[name] = set(document["extensions"]["org.health-assets.agent-health-model"]["components"])
         assert told[name] == {part for part, said in one["dimensions"].items() if said["is_evaluated"]}
-    assert told["tool-calling:gpt-4o"] == {"reliability", "operation"}
-    assert {"reliability", "performance", "stability", "operation"} in told.values()
+    assert told["tool-calling:gpt-4o"] == {"reliability"}
+    assert {"reliability", "performance", "stability"} in told.values()
 
 
 def test_the_endpoint_gives_a_session_that_nobody_evaluated_no_score(answers: Served) -> None:

@@ -46,7 +46,7 @@ def scored(agent_id: str, score: float | None, *, n: int = 100, covered: int = 2
     return {
         **row, "agent_id": agent_id, "health_score": score, "state": state, "n": 0 if score is None else n,
         "hours_covered": covered, "healthy_at": 85.0, "degraded_at": 65.0, "confidence_factor": 1.0,
-        "success_score": lost, "asr": 0.5, **({} if score is None else parts), **columns,
+        "points_at_stake": None if score is None else 100.0, "success_score": lost, "asr": 0.5, **({} if score is None else parts), **columns,
     }  # fmt: skip
 
 

@@ -409,6 +409,11 @@ def is_sla_breached(execution: Record, target: dict[str, Any]) -> bool:
     return sla_s is not None and bool(execution["_runtime_s"] > sla_s)
 
 
+def is_sla_checked(execution: Record, target: dict[str, Any]) -> bool:
+    """Whether an execution can breach an SLA at all: it says whether it did, or there is a limit."""
+    return "sla_breached" in execution or execution.get("sla_s", target["sla_s"]) is not None
+
+
 def is_long_running(execution: Record, target: dict[str, Any]) -> bool:
     """Source 1, "Stability Score": more than 5x the expected runtime; never without an expected runtime."""
     expected_runtime_s = target["expected_runtime_s"]
@@ -430,6 +435,7 @@ def components(
             "failures": 0,
             "runtime_s_sum": 0.0,
             "long_running": 0,
+            "sla_checked": 0,
             "sla_breaches": 0,
             "trigger_failures": 0,
         }
@@ -444,6 +450,8 @@ def components(
         row["runtime_s_sum"] += execution["_runtime_s"]
         if is_long_running(execution, target):
             row["long_running"] += 1
+        if is_sla_checked(execution, target):
+            row["sla_checked"] += 1
         if is_sla_breached(execution, target):
             row["sla_breaches"] += 1
     for trigger in triggers:
@@ -455,9 +463,7 @@ def components(
 # --- Agent health (contract section 4, source 1) --------------------------------------------------
 
 
-def scores(
-    executions: list[Record], failed_triggers: list[Record], target: dict[str, Any], window_hours: int
-) -> Record:
+def scores(executions: list[Record], triggers: list[Record], target: dict[str, Any], window_hours: int) -> Record:
     """Source 1, all of it: the columns of one agent's window, straight from the window's executions.
 
     Without executions the agent is inactive: what divides by n, and every score, is null.
@@ -486,8 +492,10 @@ def scores(
         "points_at_stake": None,
         "state": "inactive",
         "long_running": len([execution for execution in executions if is_long_running(execution, target)]),
+        "sla_checked": len([execution for execution in executions if is_sla_checked(execution, target)]),
         "sla_breaches": len([execution for execution in executions if is_sla_breached(execution, target)]),
-        "trigger_failures": len(failed_triggers),
+        "triggers": len(triggers),
+        "trigger_failures": len([trigger for trigger in triggers if trigger["status"] == "failed"]),
         "expected_success_rate": target["expected_success_rate"],
         "expected_failures_per_hour": target["expected_failures_per_hour"],
         "expected_runtime_s": target["expected_runtime_s"],
@@ -510,7 +518,6 @@ def scores(
     # Source 1, "Performance Score"; contract section 4 for no expected runtime.
     row["ar_s"] = sum(execution["_runtime_s"] for execution in executions) / n
     row["performance_score"] = 1.0
-    row["points_at_stake"] = 60.0 if target["expected_runtime_s"] is None else 100.0
     if target["expected_runtime_s"] is not None:
         row["deviation"] = (row["ar_s"] - target["expected_runtime_s"]) / target["expected_runtime_s"]
         if row["ar_s"] > target["expected_runtime_s"]:
@@ -524,6 +531,15 @@ def scores(
     row["sla_score"] = 1 - min(1, row["sla_breaches"] / target["sla_breach_threshold"])
     row["trigger_score"] = 1 - min(1, row["trigger_failures"] / target["trigger_failure_threshold"])
     row["operational_score"] = 0.6 * row["sla_score"] + 0.4 * row["trigger_score"]
+
+    # docs/scores.md: the points that something in the window tests.
+    row["points_at_stake"] = 40 * confidence
+    if target["expected_runtime_s"] is not None:
+        row["points_at_stake"] += 40
+    if row["sla_checked"]:
+        row["points_at_stake"] += 12
+    if triggers:
+        row["points_at_stake"] += 8
 
     # Source 1, "Final Health Score" and "Health States"; contract section 4: no gap at 84.x.
     row["health_score"] = round(
@@ -556,7 +572,7 @@ def agent_health(
     window_end.
     """
     executions_of: dict[str, list[Record]] = {}
-    failed_triggers_of: dict[str, list[Record]] = {}
+    triggers_of: dict[str, list[Record]] = {}
     hours_seen: dict[str, set[datetime]] = {agent_id: set() for agent_id in targets.get("agents") or {}}
     for record in deduplicate(records):
         agent_id = record.get("agent_id")
@@ -565,8 +581,8 @@ def agent_health(
         hours_seen.setdefault(agent_id, set()).add(record["_hour"])
         if record["type"] == "execution":
             executions_of.setdefault(agent_id, []).append(record)
-        elif record["type"] == "trigger" and record["status"] == "failed":
-            failed_triggers_of.setdefault(agent_id, []).append(record)
+        elif record["type"] == "trigger":
+            triggers_of.setdefault(agent_id, []).append(record)
 
     rows = []
     hour = hour_from
@@ -581,7 +597,7 @@ def agent_health(
             if target["retired"] or not (seen or named):
                 continue
             executions = executions_of.get(agent_id, [])
-            failed_triggers = failed_triggers_of.get(agent_id, [])
+            triggers = triggers_of.get(agent_id, [])
             row = {
                 "hour": hour,
                 "agent_id": agent_id,
@@ -591,7 +607,7 @@ def agent_health(
             row.update(
                 scores(
                     [execution for execution in executions if window_start <= execution["_at"] < window_end],
-                    [trigger for trigger in failed_triggers if window_start <= trigger["_at"] < window_end],
+                    [trigger for trigger in triggers if window_start <= trigger["_at"] < window_end],
                     target,
                     window_hours,
                 )

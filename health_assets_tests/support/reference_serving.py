@@ -33,11 +33,18 @@ def extension(score: Row) -> Row:
         "n": score["n"],
         "n_full": score["n_full"],
         "score": score["health_score"],
+        "points_at_stake": score.get("points_at_stake"),
         "formula_version": score["formula_version"],
     }
     if score["health_score"] is not None:
         is_timed = (score.get("n") or 0) > (score.get("untimed") or 0) and score.get("expected_runtime_s") is not None
-        told = names if is_timed else {name: names[name] for name in ("reliability", "operation")}
+        is_tested = {
+            "reliability": True,
+            "performance": is_timed,
+            "stability": is_timed or score.get("long_running"),
+            "operation": score.get("sla_checked") or score.get("triggers"),
+        }
+        told = {name: column for name, column in names.items() if is_tested[name]}
         said["components"] = known({name: score.get(column) for name, column in told.items()})
     return known(said)
 

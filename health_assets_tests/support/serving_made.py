@@ -77,7 +77,15 @@ def state(agent_id: str, status: str = "healthy", **columns: Any) -> Row:
 def score(agent_id: str, health_score: float | None = 90.0, **columns: Any) -> Row:
     """A row of `agent_health`."""
     named = "inactive" if health_score is None else "healthy" if health_score >= 85 else "unhealthy"
-    known = {"is_provisional": False, "n": 7, "n_full": 7, "untimed": 0, "formula_version": "1.0"}
+    at_stake = None if health_score is None else 100.0
+    known = {
+        "points_at_stake": at_stake,
+        "is_provisional": False,
+        "n": 7,
+        "n_full": 7,
+        "untimed": 0,
+        "formula_version": "1.0",
+    }
     return {"agent_id": agent_id, "health_score": health_score, "state": named, **known, **columns}
 
 

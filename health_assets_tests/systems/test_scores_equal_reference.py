@@ -194,7 +194,7 @@ def test_every_component_of_random_logs_equals_the_reference(tmp_path: Path) -> 
     expected = reference.components(executions, triggers, project.targets)
     seen = {(record["_hour"], record["agent_id"]) for record in records if record.get("agent_id") is not None}
     nothing = dict.fromkeys(
-        ["executions", "successes", "failures", "long_running", "sla_breaches", "trigger_failures"], 0
+        ["executions", "successes", "failures", "long_running", "sla_checked", "sla_breaches", "trigger_failures"], 0
     )
     for key in seen:  # agents that only other events show are known, with nothing to add up
         expected.setdefault(key, {**nothing, "runtime_s_sum": 0.0})
@@ -282,20 +282,23 @@ def expected_row(counts: Row, own: Row, window_hours: int = 24) -> Row:
         {
             "status": "success" if place < counts["successes"] else "failure",
             "_runtime_s": counts["runtime_us_sum"] / 1e6 / n,
-            "sla_breached": place < counts["sla_breaches"],
+            **({"sla_breached": place < counts["sla_breaches"]} if place < counts["sla_checked"] else {}),
         }
         for place in range(n)
     ]
-    row = reference.scores(
-        executions, [{}] * counts["trigger_failures"], {**target, "expected_runtime_s": None}, window_hours
-    )
+    fired = counts["triggers"] - counts["trigger_failures"]
+    triggers = [{"status": "failed"}] * counts["trigger_failures"] + [{"status": "fired"}] * fired
+    row = reference.scores(executions, triggers, {**target, "expected_runtime_s": None}, window_hours)
     long_running = counts["long_running"]  # the sums say how many; the formula only needs the number
     if target["expected_runtime_s"] is not None and n:
-        row["expected_runtime_s"], row["points_at_stake"] = target["expected_runtime_s"], 100.0
+        row["expected_runtime_s"] = target["expected_runtime_s"]
+        row["points_at_stake"] += 40
         row["deviation"] = (row["ar_s"] - target["expected_runtime_s"]) / target["expected_runtime_s"]
         if row["ar_s"] > target["expected_runtime_s"]:
             row["performance_score"] = 1 - min(1, row["deviation"] / target["deviation_allowed"])
     row["long_running"] = long_running
+    if n and long_running and target["expected_runtime_s"] is None:
+        row["points_at_stake"] += 20  # counted before the target was taken away
     if n:
         penalty = math.log2(long_running + 1) / math.log2(target["stability_threshold"] + 1)
         row["stability_score"] = 1 - min(1, penalty)
@@ -311,14 +314,17 @@ def sums_and_targets(draw: st.DrawFn) -> tuple[Row, Row]:
     n = draw(st.integers(0, 60))
     few = st.integers(0, n)
     successes = draw(few)
+    sla_checked, triggers = draw(few), draw(st.integers(0, 20))
     counts = {
         "executions": n,
         "successes": successes,
         "failures": n - successes,
         "runtime_us_sum": draw(st.sampled_from([0, 1, 10**6, 10**15]) | st.integers(0, 10**10)) if n else 0,
         "long_running": draw(few),
-        "sla_breaches": draw(few),
-        "trigger_failures": draw(st.integers(0, 20)),
+        "sla_checked": sla_checked,
+        "sla_breaches": draw(st.integers(0, sla_checked)),
+        "triggers": triggers,
+        "trigger_failures": draw(st.integers(0, triggers)),
     }
     positive = st.floats(1e-3, 1e6, allow_nan=False)
     targets = draw(

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import ibis
 from ibis import ir
 
+from health_assets.apps.alerts.seen import Least
 from health_assets.scoring.relations import lookup
 
 CONTEXT_HOURS = 24
@@ -24,8 +25,8 @@ def agents_worth_a_look(
     drop_hours: int,
     drop_points: float,
     floor: float,
-    least_of_drop: int,
-    least_of_state: int,
+    least_of_drop: Least,
+    least_of_state: Least,
 ) -> ir.Table:
     """Rows of `agent_health` of an hour, of watched agents and of those that are not healthy or fell.
 
@@ -37,8 +38,8 @@ def agents_worth_a_look(
         drop_hours: how many hours before are compared with.
         drop_points: a score that is further below the highest of those is of interest.
         floor: a score below it is.
-        least_of_drop: scores of windows with fewer executions are not compared with.
-        least_of_state: nor are states of windows with fewer than these.
+        least_of_drop: scores that rest on less are not compared with.
+        least_of_state: nor are states that rest on less than this.
 
     Returns:
         All columns of `agent_health`, with `is_covered`, `best_state_before` (0 healthy, 1 degraded, 2 unhealthy),
@@ -52,8 +53,8 @@ def agents_worth_a_look(
         state_place=before.state.cases(("healthy", 0), ("degraded", 1), else_=2),
     )
     context = before.group_by("agent_id").aggregate(
-        best_state_before=before.state_place.min(where=before.is_of_context & (before.n >= least_of_state)),
-        peak_before=before.health_score.max(where=before.is_recent & (before.n >= least_of_drop)),
+        best_state_before=before.state_place.min(where=before.is_of_context & _is_enough(before, least_of_state)),
+        peak_before=before.health_score.max(where=before.is_recent & _is_enough(before, least_of_drop)),
         most_executions=before.n.max(where=before.is_of_context),
     )
     rows = lookup(lookup(now, context, "agent_id"), watched.mutate(is_watched=ibis.literal(True)), "agent_id")
@@ -70,3 +71,7 @@ def agents_worth_a_look(
         | (rows.peak_before - rows.health_score > drop_points).fill_null(False)
     )
     return rows.filter(is_of_interest).drop("most_executions", "is_watched")
+
+
+def _is_enough(scores: ir.Table, least: Least) -> ir.BooleanValue:
+    return (scores.n >= least.executions) & (scores.points_at_stake >= least.points_at_stake)

@@ -115,15 +115,15 @@ class _Reading:
     def _worst(self, newest: HourRange) -> ir.Table:
         rows = self.session.hours_of("agent_health", newest)
         bad = rows.filter(rows.state.isin(["degraded", "unhealthy"])).order_by("health_score", "agent_id")
-        return bad.select("agent_id", "health_score", "state", "is_provisional")
+        return bad.select("agent_id", "health_score", "points_at_stake", "state", "is_provisional")
 
     def _dropped(self, first: HourRange, newest: HourRange) -> ir.Table:
-        now = self.session.hours_of("agent_health", newest).select("agent_id", "health_score")
+        now = self.session.hours_of("agent_health", newest).select("agent_id", "health_score", "points_at_stake")
         then = self.session.hours_of("agent_health", first).select("agent_id", score_before="health_score")
         rows = now.join(then, "agent_id")
         rows = rows.mutate(points=rows.score_before - rows.health_score)
         fell = rows.filter(rows.points >= LEAST_DROP)
-        names = ("agent_id", "score_before", "health_score", "points")
+        names = ("agent_id", "score_before", "health_score", "points_at_stake", "points")
         return fell.order_by(fell.points.desc(), "agent_id").select(*names)
 
     def _budgets(self, newest: HourRange) -> ir.Table:

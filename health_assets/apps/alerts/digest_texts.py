@@ -8,7 +8,7 @@ from health_assets.apps.alerts.messages import SIGNS, Message
 from health_assets.apps.alerts.periodic import PERIODIC, PeriodicDigest
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.scoring.verdict import FAILING, NOW_FIRST
+from health_assets.scoring.verdict import FAILING, NOW_FIRST, stake_reservation
 
 MOST = 200
 MOST_REASON = 120
@@ -62,12 +62,14 @@ def _now(row: dict[str, Any]) -> str:
 
 
 def _worst(row: dict[str, Any]) -> str:
-    doubt = ", provisional" if row["is_provisional"] else ""
-    return f"{printable(row['agent_id'], MOST)} {row['health_score']:.1f} ({row['state']}{doubt})"
+    doubts = ["provisional" if row["is_provisional"] else "", stake_reservation(row)]
+    told = ", ".join(filter(None, [row["state"], *doubts]))
+    return f"{printable(row['agent_id'], MOST)} {row['health_score']:.1f} ({told})"
 
 
 def _dropped(row: dict[str, Any]) -> str:
     fell = f"from {row['score_before']:.1f} to {row['health_score']:.1f}"
+    fell += f" ({stake})" if (stake := stake_reservation(row)) else ""
     return f"{printable(row['agent_id'], MOST)} -{row['points']:.1f}, {fell}"
 
 

@@ -8,7 +8,7 @@ from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour, heaviest_events, ids_table
 from health_assets.apps.alerts.observing_states import probes_seen, statuses_seen, verdicts_seen
 from health_assets.apps.alerts.rules import STATES, Floor, StateWorsened, drop_of
-from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
+from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, ExpectationSeen, HourSeen, Least, ModelSeen, Seen
 from health_assets.apps.alerts.seen_states import NowSeen, ProbeSeen, StatusSeen
 from health_assets.core.hours import HOUR, HourRange
 
@@ -36,8 +36,8 @@ def _agents(observed: ObservedHour) -> Iterable[Seen]:
         drop_hours=drop_hours,
         drop_points=drop.points if drop else 100.0,
         floor=max(floors, default=0.0),
-        least_of_drop=drop.least_executions if drop else 1,
-        least_of_state=worsened.least_executions if worsened else 1,
+        least_of_drop=drop.least if drop else Least(),
+        least_of_state=worsened.least if worsened else Least(),
     )
     found = observed.session.arrow(rows).to_pylist()
     names = [row["agent_id"] for row in found]

@@ -25,9 +25,10 @@ from health_assets.apps.alerts.rule import (
     Severity,
     listed,
 )
-from health_assets.apps.alerts.seen import AgentSeen, DueSeen, ExpectationSeen, HourSeen, ModelSeen, Seen
+from health_assets.apps.alerts.seen import AgentSeen, DueSeen, ExpectationSeen, HourSeen, Least, ModelSeen, Seen
 from health_assets.apps.alerts.status_rules import ProbeWorsened, StatusWorsened
 from health_assets.core.wording import counted
+from health_assets.scoring.explanation import shown_points
 
 __all__ = ["SEVERITIES", "Names", "Opening", "Rule", "Severity"]
 
@@ -40,17 +41,24 @@ class AgentRule(Rule):
 
     Args:
         least_executions: a window with fewer executions neither opens nor closes an incident.
+        least_points_at_stake: nor does a score of which fewer points could be lost.
         margin: points above the line at which an incident opened that a score must reach to count as good.
     """
 
     least_executions: Annotated[int, Field(ge=1)] = 10
+    least_points_at_stake: Points = 0.0
     margin: Points = 2.0
 
     looks_at: ClassVar[tuple[type[Seen], ...]] = (AgentSeen,)
 
+    @property
+    def least(self) -> Least:
+        """The least that a score must rest on."""
+        return Least(executions=self.least_executions, points_at_stake=self.least_points_at_stake)
+
     def is_good(self, seen: AgentSeen, recovers_at: float | None) -> bool | None:
         """Whether the score is back above the line."""
-        if not seen.is_enough(self.least_executions) or seen.score is None or recovers_at is None:
+        if not seen.is_enough(self.least) or seen.score is None or recovers_at is None:
             return None
         return seen.score >= min(recovers_at, 100.0)
 
@@ -59,11 +67,13 @@ class AgentRule(Rule):
         return f"{seen.subject_id} is back at {seen.score:.1f} {seen.bracketed(seen.state)}"
 
     def gives_up(self, seen: AgentSeen, opened_in: datetime) -> str | None:
-        """End an incident of a whole window ago where the window has too few executions to judge by."""
+        """End an incident of a whole window ago where the window has too little to judge by."""
         if not seen.is_covered or seen.hour - opened_in < UNKNOWN_FOR:
             return None
-        ran = counted(seen.row["n"], "execution")
-        return f"{seen.subject_id} had {ran} in its window, too few to judge by; nothing is known since"
+        had = counted(seen.row["n"], "execution")
+        if seen.score is not None and seen.row["n"] >= self.least_executions:
+            had = f"{shown_points(seen.row['points_at_stake'])} points at stake"
+        return f"{seen.subject_id} had {had} in its window, too few to judge by; nothing is known since"
 
 
 class StateWorsened(AgentRule):
@@ -74,7 +84,7 @@ class StateWorsened(AgentRule):
     def opening(self, seen: AgentSeen) -> Opening | None:
         """Open an incident for a step down: healthy to degraded or unhealthy, or degraded to unhealthy."""
         before = seen.best_state_before
-        if before is None or not seen.is_enough(self.least_executions):
+        if before is None or not seen.is_enough(self.least):
             return None
         if STATES.index(seen.state) <= STATES.index(before):
             return None
@@ -98,7 +108,7 @@ class Floor(AgentRule):
 
     def opening(self, seen: AgentSeen) -> Opening | None:
         """Any score below the floor."""
-        if seen.score is None or not seen.is_enough(self.least_executions) or seen.score >= self.below:
+        if seen.score is None or not seen.is_enough(self.least) or seen.score >= self.below:
             return None
         reason = f"{seen.subject_id} scored {seen.score:.1f}{seen.doubt}, below {self.below:g}{seen.cause}"
         return Opening(reason, self.below + self.margin)
@@ -120,7 +130,7 @@ class Drop(AgentRule):
     def opening(self, seen: AgentSeen) -> Opening | None:
         """A score that is so far below the highest of the hours before."""
         peak = seen.peak_before
-        if peak is None or seen.score is None or not seen.is_enough(self.least_executions):
+        if peak is None or seen.score is None or not seen.is_enough(self.least):
             return None
         if peak - seen.score <= self.points:
             return None

@@ -7,7 +7,20 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from health_assets.scoring.explanation import Loss, costliest, explain
-from health_assets.scoring.verdict import reservation
+from health_assets.scoring.verdict import reservation, stake_reservation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Least:
+    """The least that a score must rest on to be judged by.
+
+    Args:
+        executions: executions in its window.
+        points_at_stake: points that could be lost.
+    """
+
+    executions: int = 1
+    points_at_stake: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,9 +94,11 @@ class AgentSeen(OfAgent):
         """Health score; None when inactive."""
         return self.row["health_score"]
 
-    def is_enough(self, least_executions: int) -> bool:
-        """Whether the score rests on a whole window and enough executions to be judged by."""
-        return self.is_covered and self.score is not None and self.row["n"] >= least_executions
+    def is_enough(self, least: Least) -> bool:
+        """Whether the score rests on a whole window, and on enough to be judged by."""
+        if not self.is_covered or self.score is None:
+            return False
+        return self.row["n"] >= least.executions and self.row["points_at_stake"] >= least.points_at_stake
 
     @cached_property
     def losses(self) -> list[Loss]:
@@ -99,11 +114,15 @@ class AgentSeen(OfAgent):
     @property
     def doubt(self) -> str:
         """Say how little a score rests on, behind it; nothing behind any other."""
-        return f" ({reservation(self.row)})" if self.row["is_provisional"] else ""
+        return f" {self.bracketed()}" if self._doubts else ""
 
-    def bracketed(self, text: str) -> str:
-        """A text in brackets, together with that doubt."""
-        return f"({'; '.join(filter(None, [text, reservation(self.row)]))})"
+    def bracketed(self, *texts: str) -> str:
+        """Texts in brackets, together with that doubt."""
+        return f"({'; '.join([*texts, *self._doubts])})"
+
+    @property
+    def _doubts(self) -> list[str]:
+        return [doubt for doubt in (reservation(self.row), stake_reservation(self.row)) if doubt]
 
     @property
     def evidence(self) -> dict[str, Any]:
@@ -112,6 +131,7 @@ class AgentSeen(OfAgent):
             "hour": self.hour.isoformat(),
             "state": self.state,
             "health_score": self.score,
+            "points_at_stake": self.row["points_at_stake"],
             "best_state_before": self.best_state_before,
             "peak_before": self.peak_before,
             "executions": self.row["n"],

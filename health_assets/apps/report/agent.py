@@ -23,9 +23,9 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.schema.catalog import ALL_TABLES, columns_of
-from health_assets.scoring.explanation import COLUMNS, Evidence, explain
+from health_assets.scoring.explanation import COLUMNS, Evidence, explain, untested
 from health_assets.scoring.relations import first_line, lookup, newest
-from health_assets.scoring.verdict import last_runs, points, reservation, verdict
+from health_assets.scoring.verdict import at_stake, last_runs, reservation, stake_reservation, verdict
 from health_assets.systems.agent_health_model.claims import claims_of
 from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
 from health_assets.systems.agent_health_model.names import CLAIMS
@@ -101,11 +101,11 @@ def _print_score(console: Console, session: Session, window: HourRange, agent_id
     _heading(console, f"{printable(agent_id)} at {hour:%Y-%m-%d %H:%M} UTC")
     print_now(console, session, hours, row)
     score = "no score" if row["health_score"] is None else f"{row['health_score']:.1f} of 100"
-    doubt = f" ({reservation(row)})" if row["is_provisional"] else ""
+    doubts = "; ".join(filter(None, [reservation(row), stake_reservation(row)]))
     word = verdict(row["state"], is_provisional=row["is_provisional"])
-    is_in_part = row["health_score"] is not None and row["points_at_stake"] < 100
-    stake = f", {points(row)} of what could be judged" if is_in_part else ""
-    console.print(Text(f"over {len(window):,} h: {word}, {score}{stake}{doubt}", style="bold"))
+    console.print(Text(f"over {len(window):,} h: {word}, {score}{f' ({doubts})' if doubts else ''}", style="bold"))
+    if at_stake(row):
+        console.print(f"points counted in full, though nothing tested them: {', '.join(untested(row))}")
     if by_last_runs := last_runs(row):
         console.print(Text(by_last_runs, style="bold"))
     console.print(f"{counted(row['n'], 'execution')}; {row['hours_covered']:,} h of the window are covered")

@@ -13,6 +13,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted, share
 from health_assets.scoring.relations import lookup
+from health_assets.scoring.verdict import at_stake
 from health_assets.systems.agent_health_model.report import shown_verdict
 from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
 from health_assets.systems.agent_health_state.report import COLOURS as COLOURS_OF_STATUSES
@@ -58,7 +59,8 @@ def _table(agents: list[dict[str, Any]], count: int, *, is_brief: bool) -> Table
         table.add_column(heading, no_wrap=True)
     table.add_column("score, document, budget, and why" if is_brief else "why")
     for agent in agents:
-        score = shown_verdict(agent, f"{agent['health_score']:.1f} ")
+        stake = f"({at_stake(agent)} at stake) " if at_stake(agent) else ""
+        score = shown_verdict(agent, f"{agent['health_score']:.1f} {stake}")
         verdicts = [score, _document(agent), _budget(agent)]
         reason = Text(why(agent))
         row = [Text("\n").join([Text(", ").join(verdicts), reason])] if is_brief else [*verdicts, reason]

@@ -28,7 +28,10 @@ FEWEST_SAMPLES, HEALTHY_SHARE, DEGRADED_SHARE, BASELINE_FACTOR = 10, 0.95, 0.5, 
 _WANTED = share(HEALTHY_SHARE)
 
 COLUMNS = {
-    "score": ("agent_id", "state", "is_provisional", "health_score", "reliability_score", *COLUMNS_OF_SCORE),
+    "score": (
+        "agent_id", "state", "is_provisional", "health_score", "points_at_stake", "reliability_score",
+        *COLUMNS_OF_SCORE,
+    ),
     "document": (
         "status", "response_ratio", "sample_count", "latency_p99_ms", "baseline_latency_ms",
         "measurement_window_seconds",

@@ -22,7 +22,6 @@ from health_assets.apps.serving.vocabulary import (
     SHORT_WINDOWS,
 )
 from health_assets.core.hours import HourRange
-from health_assets.scoring.explanation import OF_RUNTIMES
 from health_assets.scoring.relations import lookup
 from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
 from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
@@ -146,17 +145,32 @@ def _model_score(agents: ir.Table) -> Members:
     A caller who reads a provisional score must not take it for knowledge, so the extension says that it is one. A
     dimension that nobody could evaluate is left out.
     """
-    is_timed = (agents.n > agents.untimed.fill_null(0)).fill_null(False) & agents.expected_runtime_s.notnull()
-    scores = {name: number(agents[column]) for name, (column, _) in DIMENSIONS.items()}
-    scores |= {name: ibis.ifelse(is_timed, scores[name], UNKNOWN) for name in sorted(OF_RUNTIMES)}
-    components = whole({name: scores[name] for name in DIMENSIONS})
+    is_evaluated = _is_evaluated(agents)
+    components = whole(
+        {
+            name: ibis.ifelse(is_evaluated.get(name, True), number(agents[column]), UNKNOWN)
+            for name, (column, _) in DIMENSIONS.items()
+        }
+    )
     return {
         "state": agents.state,
         **_basis(agents),
         "score": number(agents.health_score),
+        "points_at_stake": number(agents.points_at_stake),
         "components": ibis.ifelse(agents.health_score.isnull(), UNKNOWN, components),
         "last_runs": ibis.ifelse(agents.last_runs.isnull(), UNKNOWN, whole(_last_runs(agents))),
         "formula_version": agents.formula_version,
+    }
+
+
+def _is_evaluated(agents: ir.Table) -> Mapping[str, ir.BooleanValue]:
+    """Whether each dimension that may have nothing to compare has any: `explanation.unmeasured` as expressions."""
+    counts = {name: agents[name].fill_null(0) for name in ("n", "untimed", "long_running", "sla_checked", "triggers")}
+    has_runtimes = (counts["n"] > counts["untimed"]) & agents.expected_runtime_s.notnull()
+    return {
+        "performance": has_runtimes,
+        "stability": has_runtimes | (counts["long_running"] > 0),
+        "operation": (counts["sla_checked"] > 0) | (counts["triggers"] > 0),
     }
 
 
@@ -167,6 +181,7 @@ def _last_runs(agents: ir.Table) -> Members:
         "n": agents.last_runs,
         "failures": agents.last_runs_failures,
         "score": number(agents.last_runs_score),
+        "points_at_stake": number(agents.last_runs_points_at_stake),
         "since": moment(agents.last_runs_since),
     }
 

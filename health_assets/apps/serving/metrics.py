@@ -133,6 +133,8 @@ def _pipeline(facts: Mapping[str, Any], late_after: timedelta, view: View, now: 
 def _agents(snapshot: Snapshot, names: Sequence[str], *, is_current: bool) -> Iterator[Metric]:
     """The named agents that are known and nobody's own; what they do now only from data that says so."""
     score = GaugeMetricFamily("health_assets_agent_score", "Score of an agent, 0 to 100 points.", labels=["agent_id"])
+    text = "Points of the score that could be lost, above 0 to 100."
+    stake = GaugeMetricFamily("health_assets_agent_points_at_stake", text, labels=["agent_id"])
     text = "Whether an agent is in a state, 0 or 1."
     state = GaugeMetricFamily("health_assets_agent_state", text, labels=["agent_id", "state"])
     text = "Whether an agent is failing, suspect, ... in the last hours, 0 or 1."
@@ -141,15 +143,17 @@ def _agents(snapshot: Snapshot, names: Sequence[str], *, is_current: bool) -> It
         place = snapshot.find(name.encode(), EVERYBODYS)
         if place is None or snapshot.is_personal(place):
             continue
-        own_state, own_score, own_verdict = snapshot.verdict(place)
+        own_state, own_score, own_stake, own_verdict = snapshot.verdict(place)
         for each in NOW:
             now.add_metric([name, each], float(each == own_verdict))
         for each in STATES:
             state.add_metric([name, each], float(each == own_state))
         if own_score is not None:
             score.add_metric([name], own_score)
+        if own_stake is not None:
+            stake.add_metric([name], own_stake)
     if names:
-        yield from (score, state, *([now] if is_current else []))
+        yield from (score, stake, state, *([now] if is_current else []))
 
 
 def _requests(requests: RequestCounts) -> Iterator[Metric]:

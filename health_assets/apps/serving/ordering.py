@@ -91,7 +91,7 @@ def _members(rows: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
 def _sorted(rows: pa.Table, order: Order) -> pa.ChunkedArray:
     """Positions in an order, equal agents as they stand; those without a score last.
 
-    Of equal scores that comes first of which fewer points could be evaluated.
+    By score, of equal ones that comes first of which fewer points could be lost.
     """
     import pyarrow.compute as pc
 
@@ -103,6 +103,7 @@ def _sorted(rows: pa.Table, order: Order) -> pa.ChunkedArray:
         "position": pa.array(range(rows.num_rows), pa.int32()),
     }
     direction = "descending" if order.startswith("-") else "ascending"
-    by_verdict = [("is_without_score", "ascending"), ("verdict", direction)] if order.endswith("verdict") else []
-    keys = [*by_verdict, ("score", direction), ("at_stake", direction), ("position", "ascending")]
+    by_score = [("score", direction), ("at_stake", direction)]
+    by_verdict = [("is_without_score", "ascending"), ("verdict", direction), ("score", direction)]
+    keys = [*(by_verdict if order.endswith("verdict") else by_score), ("position", "ascending")]
     return pa.chunked_array([pc.sort_indices(pa.table(columns), sort_keys=keys).cast(pa.int32())])

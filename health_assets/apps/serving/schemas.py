@@ -17,7 +17,7 @@ exactly = with_config(ConfigDict(extra="forbid"))
 
 
 IS_PROVISIONAL = Field(description="Whether the score rests on too few executions to be known: 0 < n < n_full.")
-AT_STAKE = Field(ge=0, le=100, description="Points that could be lost, without those that nobody could evaluate.")
+AT_STAKE = Field(ge=0, le=100, description="Points that could be lost: those that something in the window tests.")
 NOW = Field(description="What the last hours say, before the score of the window; null where they are not known.")
 NOW_SINCE = Field(description="Start of the first hour of that verdict.")
 N = Field(ge=0, description="Executions in the window.")
@@ -74,6 +74,7 @@ class LastRuns(TypedDict):
     n: Annotated[int, Field(ge=1, description="Executions, at least n_full.")]
     failures: Annotated[int, Field(ge=0, description="Executions among them that failed.")]
     score: Annotated[float, Field(ge=0, le=100)]
+    points_at_stake: Annotated[float, AT_STAKE]
     since: Annotated[AwareDatetime, Field(description="Start of the hour of the first of them.")]
 
 
@@ -86,6 +87,7 @@ class ModelScore(TypedDict):
     n: NotRequired[Annotated[int, N]]
     n_full: NotRequired[Annotated[int, N_FULL]]
     score: NotRequired[Annotated[float, Field(ge=0, le=100)]]
+    points_at_stake: NotRequired[Annotated[float, AT_STAKE]]
     components: NotRequired[Components]
     last_runs: NotRequired[Annotated[LastRuns, Field(description="There only while the score is provisional.")]]
     formula_version: NotRequired[str]
@@ -168,9 +170,7 @@ class Dimension(TypedDict):
     score: float | None
     points: int
     cost: float | None
-    is_evaluated: Annotated[
-        bool, Field(description="Whether there was anything to compare: a score, a runtime and an expected one.")
-    ]
+    is_evaluated: Annotated[bool, Field(description="Whether anything in the window could cost points here.")]
 
 
 @exactly
@@ -194,6 +194,7 @@ class ShortWindow(TypedDict):
 
     window_hours: int
     health_score: Annotated[float, Field(ge=0, le=100)]
+    points_at_stake: Annotated[float, AT_STAKE]
     state: State
     n: int
 

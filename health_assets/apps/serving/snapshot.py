@@ -153,11 +153,11 @@ class Snapshot:
         """Whether somebody's own agent stands there."""
         return place.batch.rows.column("is_personal")[place.row].as_py()
 
-    def verdict(self, place: Place) -> tuple[str | None, float | None, str | None]:
-        """The state of the agent, its score, and what it does now; None where it has none."""
-        columns = ("state", "health_score", "now")
-        state, score, now = (place.batch.rows.column(name)[place.row].as_py() for name in columns)
-        return state, _known(score), now
+    def verdict(self, place: Place) -> tuple[str | None, float | None, float | None, str | None]:
+        """The state of the agent, its score, the points at stake, and what it does now; None where it has none."""
+        columns = ("state", "health_score", "points_at_stake", "now")
+        state, score, at_stake, now = (place.batch.rows.column(name)[place.row].as_py() for name in columns)
+        return state, _known(score), _known(at_stake), now
 
     def explain(self, place: Place, *, is_full_view: bool) -> dict[str, Any]:
         """An agent's score: dimensions, the points that each component cost, inputs and targets, and the evidence."""

@@ -25,8 +25,8 @@ FACTORS = (
     "success_score", "failure_score", "reliability_raw", "confidence_factor", "deviation", "sla_score", "trigger_score",
 )  # fmt: skip
 INPUTS = (
-    "n", "untimed", "successes", "failures", "asr", "afh", "ar_s", "long_running", "sla_breaches", "trigger_failures",
-    "hours_covered",
+    "n", "untimed", "successes", "failures", "asr", "afh", "ar_s", "long_running", "sla_checked", "sla_breaches",
+    "triggers", "trigger_failures", "hours_covered",
 )  # fmt: skip
 SCORE_COLUMNS = (
     "health_score", "points_at_stake", "is_provisional",
@@ -35,7 +35,9 @@ SCORE_COLUMNS = (
 )  # fmt: skip
 """Columns of `agent_health` that explain a score."""
 
-SHORT_WINDOWS = {"window_hours": "int64", "health_score": "float64", "state": "string", "n": "int64"}
+SHORT_WINDOWS = {
+    "window_hours": "int64", "health_score": "float64", "points_at_stake": "float64", "state": "string", "n": "int64",
+}  # fmt: skip
 """What is told of each of an agent's short windows, by columns of `agent_health_short`."""
 
 NOW_COUNTS = (

@@ -134,12 +134,20 @@ def _health(rows: ir.Table) -> ir.Table:
 
 
 def _points_at_stake(rows: ir.Table) -> ir.FloatingValue:
-    """The points that could be lost: those of performance and stability only where there are runtimes to compare.
+    """The points that something in the window tests; all others count in full, so the score is at least 100 less these.
 
-    Args:
-        rows: `n`, `untimed` and `expected_runtime_s`.
+    Long runs test stability also where targets have changed since they were counted. Rounded as the score is.
     """
-    has_runtimes = (rows.n > rows.untimed.fill_null(0)) & rows.expected_runtime_s.notnull()
-    of_others = RELIABILITY_POINTS + OPERATIONAL_POINTS
-    every_point = of_others + PERFORMANCE_POINTS + STABILITY_POINTS
-    return has_runtimes.ifelse(float(every_point), float(of_others))
+    has_runtimes = (rows.n > rows.untimed) & rows.expected_runtime_s.notnull()
+    at_stake = (
+        RELIABILITY_POINTS * rows.confidence_factor
+        + _points_where(has_runtimes, PERFORMANCE_POINTS)
+        + _points_where(has_runtimes | (rows.long_running > 0), STABILITY_POINTS)
+        + _points_where(rows.sla_checked > 0, OPERATIONAL_POINTS * SLA_SHARE)
+        + _points_where(rows.triggers > 0, OPERATIONAL_POINTS * TRIGGER_SHARE)
+    )
+    return to_9_decimals(at_stake)
+
+
+def _points_where(is_tested: ir.BooleanValue, points: float) -> ir.FloatingValue:
+    return is_tested.ifelse(float(points), 0.0)

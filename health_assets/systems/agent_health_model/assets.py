@@ -77,6 +77,7 @@ def _worst_agents(rows: ir.Table) -> ir.Table:
         "now",
         "verdict",
         "health_score",
+        "points_at_stake",
         "is_provisional",
         "n",
         "n_full",
@@ -90,8 +91,8 @@ def _worst_agents(rows: ir.Table) -> ir.Table:
 def _worst_in_short_windows(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
     return latest.order_by("window_hours", "health_score", "agent_id").select(
-        "hour", "window_hours", "agent_id", "health_score", "state", "n", "asr", "long_running", "sla_breaches",
-        "trigger_failures",
+        "hour", "window_hours", "agent_id", "health_score", "points_at_stake", "state", "n", "asr", "long_running",
+        "sla_breaches", "trigger_failures",
     )  # fmt: skip
 
 

@@ -7,11 +7,15 @@ from ibis import _, ir
 from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_fact, with_facts
 from health_assets.systems.agent_health_model.claims import by_agent, claims_of
 
+ROUNDING = 1e-8
+"""Points: more than the score and the points at stake, of nine decimals each, may be off together."""
+
 
 def scored_agents(source: Source) -> ir.Table:
-    """Rows of `agent_health`, with what they should say of having a score and of its being provisional."""
+    """Rows of `agent_health`, with their least score, and what they should say of having one and being provisional."""
     own = rows(source)
     return own.mutate(
+        points_kept=_points_kept(own),
         has_score=own.health_score.notnull().cast("int64"),
         is_active=(own.n > 0).cast("int64"),
         is_called_provisional=own.is_provisional.fill_null(False).cast("int64"),
@@ -40,9 +44,10 @@ def hours_of_windows(source: Source) -> pd.DataFrame:
 
 
 def scores_in_short_windows(source: Source) -> ir.Table:
-    """Rows of `agent_health_short`, with what they should say of being provisional."""
+    """Rows of `agent_health_short`, with their least score, and what they should say of being provisional."""
     own = rows(source)
     return own.mutate(
+        points_kept=_points_kept(own),
         is_called_provisional=own.is_provisional.fill_null(False).cast("int64"),
         rests_on_few=(own.n < own.n_full).cast("int64"),
     )
@@ -65,3 +70,8 @@ def hours_of_fleet(source: Source) -> pd.DataFrame:
     frame = with_facts(hours(source), ["fleet_rows", "agents", "agents_in_states", "provisional"], own)
     agents = source.facts("agent_health", _.count(), _.count(where=_.is_provisional))
     return with_facts(frame, ["agent_rows", "provisional_rows"], agents)
+
+
+def _points_kept(rows: ir.Table) -> ir.FloatingValue:
+    """The least score: the points that were not at stake, less what rounding may take."""
+    return 100 - rows.points_at_stake - ROUNDING

@@ -15,7 +15,7 @@ HEALTH_COMPONENTS = Suite(
         Check(name="parts_are_within_the_whole", expectations=[
             *at_least("executions", "successes"), *at_least("executions", "failures"),
             *at_least("executions", "untimed"), *at_least("executions", "long_running"),
-            *at_least("executions", "sla_breaches"),
+            *at_least("executions", "sla_checked"), *at_least("sla_checked", "sla_breaches"),
             *at_least("triggers", "trigger_failures"),
         ]),
         Check(name="sums_agree_with_the_events", expectations=[
@@ -38,7 +38,8 @@ AGENT_HEALTH = Suite(
         Check(name="states_are_known", expectations=one_of("state", *STATES)),
         Check(name="scores_are_between_0_and_1", expectations=between(0, 1, *SHARES_OF_HEALTH)),
         Check(name="health_score_is_between_0_and_100", expectations=between(0, 100, "health_score")),
-        Check(name="points_at_stake_are_between_60_and_100", expectations=between(60, 100, "points_at_stake")),
+        Check(name="points_at_stake_are_between_0_and_100", expectations=between(0, 100, "points_at_stake")),
+        Check(name="points_not_at_stake_are_in_the_score", expectations=at_least("health_score", "points_kept")),
         Check(name="only_inactive_agents_have_no_score", expectations=equal("has_score", "is_active")),
         Check(
             name="scores_of_few_executions_are_provisional", expectations=equal("is_called_provisional", "rests_on_few")
@@ -70,7 +71,8 @@ AGENT_HEALTH_SHORT = Suite(
         Check(name="rows_tell_of_executions", expectations=between(1, None, "n")),
         Check(name="scores_are_between_0_and_1", expectations=between(0, 1, *SHARES_OF_HEALTH)),
         Check(name="health_score_is_between_0_and_100", expectations=between(0, 100, "health_score")),
-        Check(name="points_at_stake_are_between_60_and_100", expectations=between(60, 100, "points_at_stake")),
+        Check(name="points_at_stake_are_between_0_and_100", expectations=between(0, 100, "points_at_stake")),
+        Check(name="points_not_at_stake_are_in_the_score", expectations=at_least("health_score", "points_kept")),
         Check(
             name="scores_of_few_executions_are_provisional", expectations=equal("is_called_provisional", "rests_on_few")
         ),

@@ -20,7 +20,10 @@ from health_assets.warehouse.session import Session
 REACH_HOURS = 7 * 24
 """How far back runs are looked for."""
 KEY = ["hour", "agent_id"]
-LAST_RUNS = ("last_runs", "last_runs_failures", "last_runs_since", "last_runs_score", "last_runs_state")
+LAST_RUNS = (
+    "last_runs", "last_runs_failures", "last_runs_since", "last_runs_score", "last_runs_points_at_stake",
+    "last_runs_state",
+)  # fmt: skip
 """Columns that `with_last_runs` adds, null where the score is not provisional or the look-back holds too few runs."""
 
 
@@ -57,7 +60,7 @@ def last_runs(scores: ir.Table, components: ir.Table) -> ir.Table:
     found = scored(rows.mutate(span_h=seconds / 3600.0 + 1.0), "span_h")
     return found.select(
         *KEY, "last_runs_since", last_runs="n", last_runs_failures="failures", last_runs_score="health_score",
-        last_runs_state="state",
+        last_runs_points_at_stake="points_at_stake", last_runs_state="state",
     ).select(*KEY, *LAST_RUNS)  # fmt: skip
 
 

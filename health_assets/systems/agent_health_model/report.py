@@ -18,7 +18,7 @@ from health_assets.scoring.verdict import (
     NOW_FIRST,
     RECOVERING,
     SUSPECT,
-    points,
+    at_stake,
     runs,
     verdict,
 )
@@ -112,6 +112,9 @@ def _agents_table(shown: list[dict[str, Any]], count: int, *, is_brief: bool) ->
         table.add_column("now", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
+    has_stakes = any(map(at_stake, shown))
+    if has_stakes:
+        table.add_column("at stake", justify="right", no_wrap=True)
     for dimension in () if is_brief else POINTS:
         table.add_column(f"-{dimension}", justify="right", no_wrap=True)
     table.add_column("runs", justify="right", no_wrap=True)
@@ -119,22 +122,16 @@ def _agents_table(shown: list[dict[str, Any]], count: int, *, is_brief: bool) ->
     for agent in shown:
         row: list[Text | str] = [Text(printable(agent["agent_id"]))]
         row += [_shown_now(agent)] if has_now else []
-        row += [shown_verdict(agent), _shown_score(agent)]
+        row += [shown_verdict(agent), _points(agent["health_score"])]
+        row += [_shown_stake(agent)] if has_stakes else []
         row += [] if is_brief else map(_lost, _losses(agent))
         table.add_row(*row, runs(agent), _brief_reason(agent) if is_brief else Text(_reason(agent)))
     table.caption = "\n".join(_captions(shown, count, is_brief=is_brief))
     return table
 
 
-def _is_in_part(agent: Mapping[str, Any]) -> bool:
-    """Whether a part of the score had nothing to be judged by."""
-    return agent["health_score"] is not None and agent["points_at_stake"] < sum(POINTS.values())
-
-
-def _shown_score(agent: Mapping[str, Any]) -> str:
-    """The score; beside it the points kept of those that could be judged, where these are not all."""
-    score = _points(agent["health_score"])
-    return f"{score} ({points(agent).replace(' of ', '/')})" if _is_in_part(agent) else score
+def _shown_stake(agent: Mapping[str, Any]) -> str:
+    return "–" if agent["points_at_stake"] is None else at_stake(agent) or "100"
 
 
 def _shown_now(agent: Mapping[str, Any]) -> Text:
@@ -151,8 +148,8 @@ def _captions(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Ite
         yield "points lost to reliability (of 40), performance, stability and operation (of 20 each)"
     if not is_brief and (causes := _why_unmeasured(shown)):
         yield f"– not evaluated: {causes}"
-    if any(_is_in_part(agent) for agent in shown):
-        yield "(54.4/60): 54.4 of the 60 points that could be evaluated"
+    if any(map(at_stake, shown)):
+        yield "at stake: points of 100 that could be lost; nothing tested the others, which count in full"
     if any(agent["is_provisional"] for agent in shown):
         yield "? provisional: too few runs to know, so the score leans to 100"
     if count > len(shown):
@@ -164,11 +161,16 @@ def _why_unmeasured(shown: list[dict[str, Any]]) -> str:
     without = [agent for agent in shown if agent["health_score"] is not None and unmeasured(agent)]
     untimed = [agent["agent_id"] for agent in without if agent["n"] <= (agent["untimed"] or 0)]
     unexpected = [agent["agent_id"] for agent in without if agent["expected_runtime_s"] is None]
-    causes = {"no runtime in the logs": untimed, "no expected_runtime_s in the targets": unexpected}
-    if untimed == unexpected:
-        return " and ".join(cause for cause, names in causes.items() if names)
-    named = untimed and unexpected
-    return "; ".join(f"{cause}{_of(names) if named else ''}" for cause, names in causes.items() if names)
+    unoperated = [agent["agent_id"] for agent in without if "operation" in unmeasured(agent)]
+    causes = {
+        "no runtime in the logs": untimed,
+        "no expected_runtime_s in the targets": unexpected,
+        "neither SLA nor trigger": unoperated,
+    }
+    found = {cause: names for cause, names in causes.items() if names}
+    if len({tuple(names) for names in found.values()}) == 1:
+        return " and ".join(found)
+    return "; ".join(f"{cause}{_of(names)}" for cause, names in found.items())
 
 
 def _of(names: list[str]) -> str:

@@ -16,6 +16,7 @@ class HealthComponent(Hourly, table=True):
     runtime_us_sum: int = count("Sum of runtimes in whole microseconds, so that merging hours is exact in any order.")
     runtime_s_sum: float = number("The same sum in seconds.")
     long_running: int = count("Executions longer than long_running_factor times the expected runtime.")
+    sla_checked: int = count("Executions that could breach an SLA: with a flag of their own, or a runtime and a limit.")
     sla_breaches: int = count("Executions that breached their SLA.")
     triggers: int = count("Triggers that fired or failed to.")
     trigger_failures: int = count("Triggers that failed.")
@@ -28,8 +29,7 @@ class AgentScore(Windowed):
     state: str = text("`healthy`, `degraded`, `unhealthy` or `inactive`.")
     health_score: float | None = number("Health score, 0 to 100; null when inactive.")
     points_at_stake: float | None = number(
-        "Points that could be lost, 60 or 100: those of performance and stability only where runtimes are known and "
-        "expected; null when inactive."
+        "Points that could be lost, above 0 to 100: those that something in the window tests; null when inactive."
     )
     is_provisional: bool = flag("Whether the score rests on too few executions to be known: 0 < n < n_full.")
     n: int = count("Executions in the window.")
@@ -58,7 +58,9 @@ class AgentScore(Windowed):
     trigger_score: float | None = number("1 - min(1, trigger_failures / trigger_failure_threshold).")
     operational_score: float | None = number("0.6 sla_score + 0.4 trigger_score; 20 points.")
     long_running: int = count("Long-running executions in the window.")
+    sla_checked: int = count("Executions in the window that could breach an SLA.")
     sla_breaches: int = count("SLA breaches in the window.")
+    triggers: int = count("Triggers in the window that fired or failed to.")
     trigger_failures: int = count("Failed triggers in the window.")
     expected_success_rate: float = number("Target used, 0 to 1.")
     expected_failures_per_hour: float = number("Target used.")
@@ -90,8 +92,7 @@ class AgentHealthShort(AgentScore, table=True):
     state: str = text("`healthy`, `degraded` or `unhealthy`.")
     health_score: float | None = number("Health score, 0 to 100.")
     points_at_stake: float | None = number(
-        "Points that could be lost, 60 or 100: those of performance and stability only where runtimes are known and "
-        "expected."
+        "Points that could be lost, above 0 to 100: those that something in the window tests."
     )
     window_hours: int = count("Length of the window.", key=True)
 

@@ -1,6 +1,7 @@
 """The first word of every place that says a state: what the agents do now, before any score of 24 hours."""
 
 import io
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -66,8 +67,10 @@ def test_the_fleet_s_page_begins_with_who_is_failing_now(server: Served) -> None
     head = body[now:score]
     assert DOWN in head and "12 of 12 failed in the last hour" in head
     assert "401 Unauthorized" in head and "[redacted]" in head and SECRET not in body
-    assert "100.0 healthy" in head, "the score of 24 hours still looks good, and stands behind"
-    assert "60.0 of 60" in head and "healthy or provisional" in body[score:]
+    assert re.search(r"100\.0 <span[^>]*>\(40 at stake\)</span> healthy", head), (
+        "24 hours still look good, and stand behind"
+    )
+    assert "(40 at stake)" in head and "healthy or provisional" in body[score:]
     assert "recovering, 1 of 3 good hours" in head and head.index(DOWN) < head.index(BACK)
 
 
@@ -88,7 +91,7 @@ def test_lists_have_failing_agents_first_whatever_their_score(world: World) -> N
     assert [one["agent_id"] for one in listed[:3]] == [DOWN, BACK, FEW]
     by_score = fleet_page(world.look(), Wanted(sort="score")).told["listed"]
     stakes = [(one["health_score"], one["points_at_stake"]) for one in by_score]
-    assert stakes == sorted(stakes), "of equal scores that comes first of which fewer points could be judged"
+    assert stakes == sorted(stakes), "of equal scores that comes first of which fewer points could be lost"
 
 
 def test_after_agents_in_trouble_now_come_spent_error_budgets(world: World) -> None:
@@ -106,11 +109,17 @@ def test_after_agents_in_trouble_now_come_spent_error_budgets(world: World) -> N
 
 def test_points_that_nobody_judged_are_not_shown_as_earned(world: World, server: Served) -> None:
     listed = {one["agent_id"]: one for one in fleet_page(world.look(), Wanted()).told["listed"]}
-    assert (listed[FEW]["health_score"], listed[FEW]["points_at_stake"]) == (100.0, 60.0)
-    assert listed[FINE]["points_at_stake"] == 100.0
-    assert "60.0 of 60" in server.ask("/", headers=PAGE).body.decode()
+    assert (listed[FEW]["health_score"], listed[FEW]["points_at_stake"]) == (100.0, 8.0), "4 of 20 runs, of 40 points"
+    assert listed[FINE]["points_at_stake"] == 80.0, "its runtime is expected; there is neither SLA nor trigger"
+    body = server.ask("/", headers=PAGE).body.decode()
+    assert "(8 at stake)" in body and "Only 8 of 100 points could be lost" in body
     page = server.ask(f"/ui/agents/{FEW}", headers=PAGE).body.decode()
-    assert "60.0 of the 60 points that could be judged" in page
+    assert "only 8 of 100 points could be lost" in page
+    assert (
+        "Points counted in full, though nothing tested them: 40 of performance and stability (no runtime is expected), "
+        "12 of SLAs (no execution has a limit and a runtime), 8 of triggers (the logs tell of none), "
+        "32 of reliability (4 of 20 runs)."
+    ) in page
 
 
 def test_without_rights_the_error_is_withheld_and_the_outage_is_not(world: World) -> None:
@@ -167,7 +176,8 @@ def test_the_api_says_now_first(server: Served) -> None:
     assert (hour["window_hours"], hour["n"], hour["state"]) == (1, 12, "degraded")
     assert hour["health_score"] == pytest.approx(40 * (0.6 * 0.3 / 12 + 0.4) + 60)
     assert [window["window_hours"] for window in one["short_windows"]] == [1, 6]
-    assert (one["health_score"], one["points_at_stake"]) == (100.0, 60.0)
+    assert (one["health_score"], one["points_at_stake"]) == (100.0, 40.0)
+    assert [window["points_at_stake"] for window in one["short_windows"]] == [40 * 12 / 20, 40.0]
 
 
 def test_the_health_document_carries_the_verdict_of_now(server: Served) -> None:
@@ -198,7 +208,8 @@ def test_the_terminal_says_now_first(world: World, width: int) -> None:
     assert "FAILING" in down and "12 of 12" in down and "401" in down, "who, how many, and with which error"
     assert any(row.startswith(BACK) and "recovering" in row for row in now) and SECRET not in told
     assert fleet[0].startswith("Fleet at ") and " over 24 h" in fleet[0]
-    assert any("healthy?" in row and "100.0 (60.0/60)" in row for row in fleet)
+    assert any("healthy?" in row and re.search(r" 100\.0 +8 ", row) for row in fleet)
+    assert any(row.startswith("at stake: points of 100 that could be lost") for row in fleet)
     assert [row.split()[0] for row in fleet if row.startswith((DOWN, BACK, FEW))] == [DOWN, BACK, FEW]
     assert all("FAILING" in row for row in fleet if row.startswith(DOWN)), "never healthy 100.0 alone"
     assert all(len(row) <= width for row in (*now, *fleet))
@@ -209,7 +220,7 @@ def test_an_agent_s_report_begins_with_now(world: World) -> None:
     assert "FAILING now: 12 of 12 failed in the last hour" in told.splitlines()[2]
     assert "Every one with: 401 Unauthorized: invalid x-api-key [redacted]" in told
     assert "12 of 12 failures on version 2.1.0, the only one that ran" in told
-    assert "over 24 h: healthy, 100.0 of 100, 60.0 of 60 of what could be judged" in told
+    assert "over 24 h: healthy, 100.0 of 100 (only 40 of 100 points could be lost)" in told
     assert "failures with model" not in told, "it ran with that model before, and succeeded"
 
 

@@ -51,6 +51,8 @@ def _measures(then: Row, now: Row) -> Iterator[dict[str, Any]]:
     """Score, dimensions, components, latency, failures and budget of both hours."""
     yield _measure("score", "state", "text", then["state"], now["state"], worse=0)
     yield _measure("score", "score", "points", then["health_score"], now["health_score"], worse=-1)
+    stakes = (row["points_at_stake"] for row in (then, now))
+    yield _measure("score", "points at stake", "points", *stakes, worse=0)
     for name, (column, points) in DIMENSIONS.items():
         then_lost, now_lost = (_lost(points, row[column]) for row in (then, now))
         yield _measure("points lost by dimension", name, "points", then_lost, now_lost, worse=1)

@@ -66,6 +66,7 @@ def _score(row: Row) -> dict[str, Any] | None:
         n=row["n"],
         n_full=row["n_full"],
         score=row["health_score"],
+        points_at_stake=row["points_at_stake"],
         components=components if has_score else None,
         last_runs=_last_runs(row),
         formula_version=row["formula_version"],
@@ -81,6 +82,7 @@ def _last_runs(row: Row) -> dict[str, Any] | None:
         "n": row["last_runs"],
         "failures": row["last_runs_failures"],
         "score": row["last_runs_score"],
+        "points_at_stake": row["last_runs_points_at_stake"],
         "since": _moment(row["last_runs_since"]),
     }
 

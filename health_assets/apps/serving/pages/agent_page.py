@@ -34,8 +34,8 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.scoring.explanation import points_at_stake, unmeasured
-from health_assets.scoring.verdict import FAILING, SUSPECT, last_runs, reservation
+from health_assets.scoring.explanation import untested
+from health_assets.scoring.verdict import FAILING, SUSPECT, at_stake, last_runs, reservation
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 SESSIONS_SHOWN = 20
@@ -83,6 +83,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "verdict": _verdict(row, losses, len(window)),
         "worst_tool": None if row.get("now") in (FAILING, SUSPECT) else worst_tool(row, tools),
         "doubts": _doubts(row, len(window)) + doubt_of_claims(claims),
+        "untested": _untested(row),
         "incomplete": look.remembered(("incomplete", shown.start), lambda: _incomplete(look, window, shown)),
         "fall": None if fall is None else {**fall, "meanwhile": _meanwhile(marks, fall["since"])},
         "days": wanted.days,
@@ -159,8 +160,9 @@ def _incomplete(look: Look, window: HourRange, shown: HourRange) -> list[str]:
 
 def _facts(look: Look, row: Mapping[str, Any]) -> dict[str, Any]:
     names = (
-        "agent_id", "state", "is_provisional", "health_score", "n", "n_full", "failures", "hours_covered", "status",
-        "last_healthy_at", "uptime_seconds", "calibration_trend", "latency_p50_ms", "latency_p99_ms",
+        "agent_id", "state", "is_provisional", "health_score", "points_at_stake", "n", "n_full", "failures",
+        "hours_covered", "status", "last_healthy_at", "uptime_seconds", "calibration_trend", "latency_p50_ms",
+        "latency_p99_ms",
     )  # fmt: skip
     owners = {
         "team": look.ownership.team(row["agent_id"]),
@@ -170,7 +172,7 @@ def _facts(look: Look, row: Mapping[str, Any]) -> dict[str, Any]:
         "model": row["last_model"],
     }
     by_last_runs = {name: row.get(name) for name in ("last_runs", "last_runs_since", "last_runs_state")}
-    now = by_last_runs | {"now_failures": row.get("now_failures"), "points_at_stake": points_at_stake(row)}
+    now = by_last_runs | {"now_failures": row.get("now_failures")}
     return {name: row[name] for name in names} | owners | now
 
 
@@ -195,12 +197,16 @@ def _doubts(row: Mapping[str, Any], window_hours: int) -> list[str]:
         doubts.append(f"The score is {reservation(row)}: with so few it leans to 100.{by_last_runs}")
     if row["hours_covered"] < window_hours:
         doubts.append(f"Only {row['hours_covered']:,} of the {window_hours:,} h of its window are here.")
-    if missing := unmeasured(row):
-        why = "no runtime is expected of it" if row["expected_runtime_s"] is None else "its logs tell no runtime"
-        doubts.append(f"Nobody evaluated {' and '.join(sorted(missing))}, for {why}: these count in full.")
-    elif row["untimed"]:
+    if 0 < (row["untimed"] or 0) < row["n"]:
         doubts.append(f"The logs do not tell how long {counted(row['untimed'], 'execution')} took.")
     return doubts
+
+
+def _untested(row: Mapping[str, Any]) -> str:
+    """The points that could not be lost, in a sentence; "" where all could be."""
+    if not at_stake(row):
+        return ""
+    return f"Points counted in full, though nothing tested them: {', '.join(untested(row))}."
 
 
 def _meanwhile(marks: list[dict[str, Any]], since: datetime) -> list[dict[str, Any]]:

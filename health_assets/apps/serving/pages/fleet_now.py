@@ -13,13 +13,14 @@ from health_assets.apps.serving.pages.agent_last_hours import commonest_error
 from health_assets.apps.serving.pages.look import Look
 from health_assets.core.hours import HourRange
 from health_assets.core.wording import counted
-from health_assets.scoring.explanation import points_at_stake
 from health_assets.scoring.verdict import FAILING, NOW, NOW_FIRST, PROVISIONAL, SUSPECT, now_evidence, now_word
 
 AGENTS_SHOWN = 8
 SPENT = 1.0
 """Share of an error budget from which on nothing of it is left."""
-TOLD = ("agent_id", "now", "now_since", "state", "is_provisional", "health_score", "budget_spent", "n")
+TOLD = (
+    "agent_id", "now", "now_since", "state", "is_provisional", "health_score", "points_at_stake", "budget_spent", "n",
+)  # fmt: skip
 STANDINGS = (*NOW_FIRST, "unhealthy", "degraded", PROVISIONAL, "inactive", "healthy")
 """How an agent stands, in the order in which a person looks at agents; each agent counts once."""
 
@@ -101,7 +102,6 @@ def _told(look: Look, row: dict[str, Any], *, is_copied: bool) -> dict[str, Any]
     failures, error, count = commonest_error(look, row["agent_id"], HourRange.of(look.hour))
     return {
         **{name: row[name] for name in TOLD},
-        "points_at_stake": points_at_stake(row),
         "word": now_word(row, is_present=look.is_present),
         "evidence": now_evidence(row),
         "failures": failures if is_copied else None,

@@ -178,7 +178,7 @@ def _groups(agents: pa.Table, group: Group) -> list[dict[str, Any]]:
     else:
         counts.sort(key=lambda one: (one["values"] is None, -one["counts"], str(one["values"])))
     shares = _squares_each([one["counts"] for one in counts[:MOST_GROUPS]])
-    shown = agents.select(["agent_id", "now", "state", "is_provisional", "health_score"])
+    shown = agents.select(["agent_id", "now", "state", "is_provisional", "health_score", "points_at_stake"])
     values, is_healthy = agents.column(column), pc.equal(agents.column("standing"), "healthy")
     groups = []
     for one, most in zip(counts[:MOST_GROUPS], shares, strict=True):
@@ -234,7 +234,7 @@ def _worse(look: Look, agents: pa.Table, days: int) -> list[dict[str, Any]] | No
     if not before.num_rows or not agents.num_rows:
         return None
     old = before.select(["agent_id", "health_score"]).rename_columns(["agent_id", "before"])
-    both = agents.select(["agent_id", "health_score", "state", "is_provisional"]).join(
+    both = agents.select(["agent_id", "health_score", "points_at_stake", "state", "is_provisional"]).join(
         old, "agent_id", join_type="inner"
     )
     drop = pc.subtract(both.column("before"), both.column("health_score"))

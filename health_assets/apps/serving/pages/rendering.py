@@ -17,7 +17,8 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from health_assets.scoring.verdict import NOW_FIRST
+from health_assets.scoring.explanation import shown_points
+from health_assets.scoring.verdict import NOW_FIRST, stake_reservation
 
 NOTHING = "–"
 LONGEST_NAME = 120
@@ -40,7 +41,7 @@ def environment() -> Environment:
     made.filters.update(
         name=name, number=number, score=score, share=share, moment=moment, milliseconds=milliseconds, usd=usd,
         seconds=seconds, part=part, signed=signed, shape=lambda text: shape(str(text)[:LONGEST_NAME]),
-        curve_rows=curve_rows,
+        points=shown_points, curve_rows=curve_rows,
     )  # fmt: skip
     return made
 
@@ -144,7 +145,7 @@ def squares(agents: Sequence[Mapping[str, Any]], query: str = "") -> Markup:
     """Agents as squares that lead to their pages; made here, since hundreds of them take a template too long.
 
     Args:
-        agents: each with `agent_id`, `now`, `state`, `is_provisional` and `health_score`.
+        agents: each with `agent_id`, `now`, `state`, `is_provisional`, `health_score` and `points_at_stake`.
         query: what stands behind the address of each page, with its question mark.
     """
     return Markup("".join(_square(agent, escape(query)) for agent in agents))
@@ -155,6 +156,8 @@ def _square(agent: Mapping[str, Any], query: str) -> str:
     kind, told = (" provisional", ", provisional") if agent["is_provisional"] else ("", "")
     if agent["now"] in NOW_FIRST:
         kind, told = f"{kind} now-{agent['now']}", f"{told}, {agent['now']} now"
+    stake = stake_reservation(agent)
+    told = f"{told}, {stake}" if stake else told
     return (
         f'<li><a class="square {state}{kind}" href="/ui/agents/{part(agent["agent_id"])}{query}" '
         f'title="{name}: {score(agent["health_score"])} {state}{told}"><span class="hidden">{name}</span></a></li>'

@@ -342,10 +342,14 @@ def test_an_agent_that_ran_nothing_has_a_page_that_says_so(world: World) -> None
     assert page(world, "silent")["fall"] is None
 
 
-def test_few_executions_and_dimensions_that_nobody_evaluated_are_doubts(world: World) -> None:
-    doubts = page(world, "late")["doubts"]
-    assert doubts[0] == "The score is provisional, 1 of 5 runs: with so few it leans to 100."
-    assert doubts[1].startswith("Nobody evaluated performance and stability, for no runtime is expected of it")
+def test_few_executions_are_a_doubt_and_points_that_nothing_tested_are_named(world: World) -> None:
+    told = page(world, "late")
+    assert told["doubts"][0] == "The score is provisional, 1 of 5 runs: with so few it leans to 100."
+    assert told["untested"].startswith(
+        "Points counted in full, though nothing tested them: 40 of performance and stability"
+    )
+    assert told["untested"].endswith("32 of reliability (1 of 5 runs).")
+    assert told["untested"] in html(world, "late") and page(world, "silent")["untested"] == ""
     early = page(world, "falling", 3)
     assert early["doubts"] == [] and early["agent"]["hours_covered"] == 24  # nothing was before the first log
 

@@ -78,7 +78,7 @@ def test_the_page_shows_claims_and_says_where_there_are_none(world: World) -> No
     assert "Nothing that the logs say of its executions is contradicted" in shown(world, "rare")
 
 
-BY_LAST_RUNS = "healthy, 91.6, over its last 3 runs, since 2026-06-07 00:00 UTC: 2 succeeded"
+BY_LAST_RUNS = "healthy, 91.6 (40 at stake), over its last 3 runs, since 2026-06-07 00:00 UTC: 2 succeeded"
 """60 points, and of 40 the share 0.7 x (2 / 3) / 0.95 + 0.3."""
 
 
@@ -118,7 +118,8 @@ def test_the_terminal_and_the_document_say_so_too(world: World) -> None:
     score = documents["rare"]["extensions"][EXTENSION]
     assert score["is_provisional"] and score["n"] == 1
     assert score["last_runs"] == {
-        "state": "healthy", "n": 3, "failures": 1, "score": pytest.approx(91.6491, abs=1e-3), "since": "2026-06-07T00:00:00Z",
+        "state": "healthy", "n": 3, "failures": 1, "score": pytest.approx(91.6491, abs=1e-3),
+        "points_at_stake": 40.0, "since": "2026-06-07T00:00:00Z",
     }  # fmt: skip
     assert "last_runs" not in documents["never"]["extensions"][EXTENSION]
     assert page(world, "rare")["document"]["extensions"] == documents["rare"]["extensions"]

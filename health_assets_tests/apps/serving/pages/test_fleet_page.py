@@ -295,6 +295,7 @@ def test_what_is_not_copied_yet_is_said_and_never_shown_as_nothing(
 
 def test_squares_are_escaped_and_lead_to_the_hour_that_is_looked_at() -> None:
     agent = {"agent_id": HOSTILE, "now": None, "state": "healthy", "is_provisional": True, "health_score": None}
+    agent |= {"points_at_stake": None}
     [square] = [squares([agent], "?hour=2026-06-07T13")]
     assert "<script>" not in square
     assert f'href="/ui/agents/{quote(HOSTILE, safe="")}?hour=2026-06-07T13"' in square
@@ -303,3 +304,6 @@ def test_squares_are_escaped_and_lead_to_the_hour_that_is_looked_at() -> None:
     failing = squares([agent | {"now": "failing"}])
     assert 'class="square healthy provisional now-failing"' in failing
     assert ": – healthy, provisional, failing now" in failing
+    assert "100.0 healthy, provisional, only 40 of 100 points could be lost" in squares(
+        [agent | {"health_score": 100.0, "points_at_stake": 40.0}]
+    )
