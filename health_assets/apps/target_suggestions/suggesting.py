@@ -67,7 +67,7 @@ def suggest(session: Session, targets: Targets, now: datetime, days: int, agents
         raise NoWarehouseError("the warehouse holds no complete hour yet; materialize some hours first")
     first = newest.date() - timedelta(days=days - 1)
     hours = HourRange(datetime(first.year, first.month, first.day, tzinfo=UTC), newest + HOUR)
-    runs, _ = session.kept(runs_by_bucket(_of(session.hours_of("state_components", hours), agents)))
+    runs, _ = session.persist(runs_by_bucket(_of(session.hours_of("state_components", hours), agents)))
     sums = day_sums(session.hours_of("health_components", hours))
     medians = nearest_ranks(runs, ["agent_id", "day"], 50)
     medians = medians.select("agent_id", "day", p50_s=latency_ms(medians.bucket) / 1e3)

@@ -14,24 +14,22 @@ from health_assets.scoring.slowdowns import (
     COMMAND,
     DAYS_BEFORE,
     FEWEST_RUNS,
-    sentence_of_agent,
+    median_words,
     sentence_of_fleet,
     slowdown,
 )
 
 COLUMNS = ("agent_id", "n", "latency_p50_ms")
-ALL_POINTS = 100.0
+EXPECTED = "expected_runtime_s"
 
 
 def fleet_without_targets(look: Look, agents: pa.Table) -> str | None:
     """How many of these agents have runtimes and no expected one, and which slowed most; None without any."""
-    if not agents.num_rows:
+    if not agents.num_rows or EXPECTED not in agents.column_names:  # of an older copy
         return None
     scored = agents.filter(pc.is_valid(agents.column("health_score")))
-    is_in_part = pc.less(scored.column("points_at_stake"), ALL_POINTS)
-    # where runtimes are known, points are not at stake for lack of an expected one alone
-    is_without = pc.and_(is_in_part, pc.is_valid(scored.column("latency_p50_ms")))
-    without = scored.filter(pc.fill_null(is_without, False))
+    is_timed = pc.is_valid(scored.column("latency_p50_ms"))
+    without = scored.filter(pc.and_(is_timed, pc.is_null(scored.column(EXPECTED))))
     before = {days: _medians(_earlier(look, days)) for days in DAYS_BEFORE}
     found = (
         slowdown(agent_id, now_ms, {days: medians.get(agent_id) for days, medians in before.items()})
@@ -43,8 +41,8 @@ def fleet_without_targets(look: Look, agents: pa.Table) -> str | None:
     return sentence_of_fleet(without.num_rows, scored.num_rows, worst, name)
 
 
-def doubt_without_target(look: Look, row: Mapping[str, Any]) -> str:
-    """That no runtime is expected of an agent, and how its median moved."""
+def runtime_without_target(look: Look, row: Mapping[str, Any]) -> str:
+    """How the median runtime of an agent moved, of which none is expected."""
     agent_id, now_ms = row["agent_id"], row["latency_p50_ms"]
     hours = {days: HourRange.of(look.hour - timedelta(days=days)) for days in DAYS_BEFORE}
     before = {
@@ -52,8 +50,8 @@ def doubt_without_target(look: Look, row: Mapping[str, Any]) -> str:
         for days, hour in hours.items()
     }
     found = slowdown(agent_id, now_ms, before) if row["n"] >= FEWEST_RUNS else None
-    sentence = sentence_of_agent(now_ms, found)
-    return f"{sentence[0].upper()}{sentence[1:]}; {COMMAND} proposes one."
+    words = found.words if found else median_words(now_ms)
+    return f"{words[0].upper()}{words[1:]}; {COMMAND} proposes a target."
 
 
 def _earlier(look: Look, days: int) -> pa.Table:
