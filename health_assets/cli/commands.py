@@ -26,6 +26,7 @@ from health_assets.cli.speaking import (
     say,
     settings_of,
 )
+from health_assets.cli.targets_commands import targets_app
 from health_assets.core import json_logs
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange, floor_hour
@@ -56,6 +57,7 @@ app = typer.Typer(cls=_Commands, no_args_is_help=True, add_completion=False, pre
 tokens_app = typer.Typer(no_args_is_help=True, help="Tokens of the health endpoint.")
 app.add_typer(tokens_app, name="token")
 app.add_typer(alerts_app, name="alerts")
+app.add_typer(targets_app, name="targets")
 JSON_WIDTH = 200
 """Characters of a line of a table that is the message of a JSON object."""
 

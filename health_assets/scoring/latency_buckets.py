@@ -30,3 +30,8 @@ def bucket_of_us(latency_us: ir.FloatingValue) -> ir.IntegerValue:
 def latency_ms(bucket: ir.IntegerValue) -> ir.FloatingValue:
     """The latency that a bucket stands for, in milliseconds; null for null."""
     return (bucket == 0).ifelse(0.0, ((bucket.cast("float64") - 0.5) * math.log(GAMMA)).exp() / 1e3)
+
+
+def upper_end_us(bucket: int) -> float:
+    """The microseconds below which all of a bucket lies: a limit that none of its runtimes exceeds."""
+    return GAMMA**bucket

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.apps.report.now_block import print_now
+from health_assets.apps.report.without_targets import agent_without_targets
 from health_assets.core.console import plain_table
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
@@ -109,6 +110,8 @@ def _print_score(console: Console, session: Session, window: HourRange, agent_id
     if by_last_runs := last_runs(row):
         console.print(Text(by_last_runs, style="bold"))
     console.print(f"{counted(row['n'], 'execution')}; {row['hours_covered']:,} h of the window are covered")
+    if sentence := agent_without_targets(session, hours, agent_id):
+        console.print(Text(sentence, style="yellow"), soft_wrap=True)
     losses = [] if row["health_score"] is None else explain(row, _evidence(session, hour, agent_id))
     if not losses:
         return

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from health_assets.apps.report.differences import print_differences
 from health_assets.apps.report.unevaluated import unevaluated
+from health_assets.apps.report.without_targets import fleet_without_targets
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange, parse_hour
 from health_assets.core.settings import Settings
@@ -86,9 +87,12 @@ def print_report(console: Console, session: Session, hours: HourRange, settings:
 
 
 def print_health(console: Console, session: Session, hours: HourRange) -> None:
-    """One block for each scoring system that has rows in these hours, and a line with those that have none."""
+    """One block for each scoring system that has rows in these hours, and lines about what nobody evaluated."""
     for print_block in BLOCKS.values():
         print_block(console, session, hours)
+    if sentence := fleet_without_targets(session, hours):
+        console.print()
+        console.print(Text(sentence, style="yellow"), soft_wrap=True)
     if sentence := unevaluated(session, hours):
         console.print()
         console.print(Text(sentence, style="dim"), soft_wrap=True)

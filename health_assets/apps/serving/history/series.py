@@ -257,6 +257,7 @@ SERIES: tuple[Series, ...] = (
             "hour", "agent_id", "now", "now_since", *NOW_COUNTS, "points_at_stake", "state",
             "is_provisional", "health_score", "urgency", "n", "n_full", "failures",
             "status", "budget_spent", "burn_rate_1h", "burn_rate_6h", "latency_p50_ms", "latency_p99_ms",
+            "expected_runtime_s",
             "hour_platform", "hour_version",
         ),
     ),

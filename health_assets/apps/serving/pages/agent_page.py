@@ -30,6 +30,7 @@ from health_assets.apps.serving.pages.incident_rows import judged_to
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import LONGEST_NAME, shape
+from health_assets.apps.serving.pages.without_targets import runtime_without_target
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
@@ -83,7 +84,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "verdict": _verdict(row, losses, len(window)),
         "worst_tool": None if row.get("now") in (FAILING, SUSPECT) else worst_tool(row, tools),
         "doubts": _doubts(row, len(window)) + doubt_of_claims(claims),
-        "untested": _untested(row),
+        "untested": _untested(look, row),
         "incomplete": look.remembered(("incomplete", shown.start), lambda: _incomplete(look, window, shown)),
         "fall": None if fall is None else {**fall, "meanwhile": _meanwhile(marks, fall["since"])},
         "days": wanted.days,
@@ -202,11 +203,14 @@ def _doubts(row: Mapping[str, Any], window_hours: int) -> list[str]:
     return doubts
 
 
-def _untested(row: Mapping[str, Any]) -> str:
-    """The points that could not be lost, in a sentence; "" where all could be."""
+def _untested(look: Look, row: Mapping[str, Any]) -> str:
+    """The points that could not be lost, and how a runtime moved of which none is expected; "" where all could be."""
     if not at_stake(row):
         return ""
-    return f"Points counted in full, though nothing tested them: {', '.join(untested(row))}."
+    sentence = f"Points counted in full, though nothing tested them: {', '.join(untested(row))}."
+    if row["expected_runtime_s"] is not None or row["latency_p50_ms"] is None:
+        return sentence
+    return f"{sentence} {runtime_without_target(look, row)}"
 
 
 def _meanwhile(marks: list[dict[str, Any]], since: datetime) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import curve_rows, squares
+from health_assets.apps.serving.pages.without_targets import fleet_without_targets
 from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.systems.agent_health_model.names import STATES
 
@@ -101,6 +102,7 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
         "fleet": look.remembered("fleet", lambda: _fleet(look, agents)),
         "groups": groups,
         "worse": look.remembered("worse", lambda: {str(days): _worse(look, agents, days) for days in DROP_DAYS}),
+        "without_targets": look.remembered("without targets", lambda: fleet_without_targets(look, agents)),
         "trust": _trust(look),
         "listed": _rows(in_order.slice(start, wanted.most)) if in_order.num_rows else [],
     }

@@ -348,7 +348,9 @@ def test_few_executions_are_a_doubt_and_points_that_nothing_tested_are_named(wor
     assert told["untested"].startswith(
         "Points counted in full, though nothing tested them: 40 of performance and stability"
     )
-    assert told["untested"].endswith("32 of reliability (1 of 5 runs).")
+    assert told["untested"].endswith(
+        "32 of reliability (1 of 5 runs). Median runtime 60.1 s; health-assets targets suggest proposes a target."
+    )
     assert told["untested"] in html(world, "late") and page(world, "silent")["untested"] == ""
     early = page(world, "falling", 3)
     assert early["doubts"] == [] and early["agent"]["hours_covered"] == 24  # nothing was before the first log
