@@ -248,7 +248,8 @@ def _input_parts(keys: str, texts: str) -> str:
         list_filter({keys}, lambda one: regexp_full_match(one, '{INPUT_PARTS}')
             AND coalesce({role}, '') NOT IN ({_NOT_ASKED}))
     """
-    return f"nullif(array_to_string(list_transform({parts}, lambda one: {texts}[list_position({keys}, one)]), chr(31)), '')"
+    found = f"list_transform({parts}, lambda one: {texts}[list_position({keys}, one)])"
+    return f"nullif(array_to_string({found}, chr(31)), '')"
 
 
 def _asked_in(column: str) -> str:
