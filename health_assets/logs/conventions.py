@@ -87,11 +87,8 @@ INPUT_PARTS = (
 )
 """Attributes with a text of a message each; the one that ends in `role` says whose it is."""
 
-MOST_INPUT_PARTS = 32
-LAST_INPUT_PARTS = tuple(
-    name.format(MOST_INPUT_PARTS) for name in ("llm.input_messages.{}.message.role", "gen_ai.prompt.{}.role")
-)
-"""A model call with so many messages goes on with a long conversation, and begins no task."""
+ANSWERED = ("assistant", "tool")
+"""Roles of messages after which a model call goes on with a conversation, and begins no task."""
 
 NOT_ASKED = ("system", "developer")
 """Roles of messages that say how to work, and not what is asked."""
@@ -228,17 +225,22 @@ def contents(keys: str, texts: str) -> str:
     }
     answer = f"nullif(concat_ws(chr(31), {', '.join(found(ANSWER_ATTRIBUTES))}), '')"
     columns["answer"] = f"CASE WHEN kind = 'chat' THEN {answer} END"
-    columns["input_messages"] = f"CASE WHEN {_IS_ASKED} THEN {_coalesced(found(INPUT_MESSAGES))} END"
-    columns["own_input"] = f"""
-        CASE WHEN kind IN ('agent', 'workflow') THEN {_coalesced(found(INPUTS["agent"]))}
-            WHEN kind = 'chat' THEN {_coalesced(found(INPUTS["chat"]))} END
-    """
-    are_few = " AND ".join(f"NOT list_contains({keys}, '{name}')" for name in LAST_INPUT_PARTS)
-    columns["input_parts"] = f"CASE WHEN kind = 'chat' AND {are_few} THEN {_input_parts(keys, texts)} END"
+    columns["input_messages"] = _of_kinds(_coalesced(found(INPUT_MESSAGES)), _coalesced(found(INPUT_MESSAGES)))
+    columns["own_input"] = _of_kinds(_coalesced(found(INPUTS["agent"])), _coalesced(found(INPUTS["chat"])))
+    are_answered = " OR ".join(f"list_contains({texts}, '{role}')" for role in ANSWERED)
+    columns["input_parts"] = f"CASE WHEN kind = 'chat' AND NOT ({are_answered}) THEN {_input_parts(keys, texts)} END"
     return ", ".join(f"{value} AS {column}" for column, value in columns.items())
 
 
-_IS_ASKED = "kind IN ('agent', 'workflow', 'chat')"
+def _of_kinds(of_agent: str, of_chat: str) -> str:
+    """SQL for the input of an agent, or of a model call that does not go on with a conversation."""
+    are_answered = " OR ".join(f"""contains({of_chat}, '"{role}"')""" for role in ANSWERED)
+    return f"""
+        CASE WHEN kind IN ('agent', 'workflow') THEN {of_agent}
+            WHEN kind = 'chat' AND NOT ({are_answered}) THEN {of_chat} END
+    """
+
+
 _NOT_ASKED = ", ".join(f"'{role}'" for role in NOT_ASKED)
 
 

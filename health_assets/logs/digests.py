@@ -26,8 +26,10 @@ _MASKED_IN_TASKS = (
     "\\b[0-9a-f]{16,}\\b",  # ids of traces and spans
     "[0-9]{6,}([.,][0-9]+)?",
 )
-_NOTHING = "[^\\pL\\pN]*(redacted|null)?[^\\pL\\pN]*"
-"""An input without a letter or digit, or what instrumentors write in place of one that they hide."""
+_HIDDEN = "[^\\pL\\pN]*(redacted|null)[^\\pL\\pN]*"
+"""What instrumentors write in place of an input that they hide, or do not have."""
+_MOST_OF_A_MARK = 40
+"""Characters of such a text."""
 
 
 def digest(content: str, *, masks_ids: bool) -> str:
@@ -53,7 +55,9 @@ def task_digest(content: str) -> str:
     """
     spaced = f"trim(regexp_replace(lower(left({content}, {MOST_CHARACTERS})), '{_SPACE}', ' ', 'g'))"
     masked = f"regexp_replace({spaced}, '{'|'.join(_MASKED_IN_TASKS)}', '#', 'g')"
-    return f"CASE WHEN NOT regexp_full_match({spaced}, '{_NOTHING}') THEN {_salted(content, masked)} END"
+    is_hidden = f"length({content}) <= {_MOST_OF_A_MARK} AND regexp_full_match(lower({content}), '{_HIDDEN}')"
+    says_something = f"regexp_matches({content}, '[\\pL\\pN]') AND NOT ({is_hidden})"
+    return f"CASE WHEN {says_something} THEN {_salted(content, masked)} END"
 
 
 def _salted(content: str, normalized: str) -> str:

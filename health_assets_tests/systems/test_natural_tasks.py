@@ -127,13 +127,20 @@ def test_where_the_agent_tells_none_its_first_model_call_does(project: Project) 
 
 
 def test_a_turn_of_a_conversation_is_another_task_than_its_beginning(project: Project) -> None:
-    history = json.dumps([*json.loads(messages("pay")), *json.loads(messages("paid", role="assistant")),
-                          *json.loads(messages("again"))])  # fmt: skip
-    first, later = digests(
-        project, with_calls(1, {"gen_ai__input__messages": messages("pay")}), with_calls(2, {"gen_ai__input__messages": history})
-    )  # fmt: skip
+    history = json.dumps(
+        [*json.loads(messages("pay")), *json.loads(messages("paid", role="assistant")), *json.loads(messages("again"))]
+    )
+    parts = {"gen_ai__prompt__0__role": "assistant", "gen_ai__prompt__0__content": "paid"}
+    first, later, of_call, of_parts = digests(
+        project,
+        input_of(1, gen_ai__input__messages=messages("pay")),
+        input_of(2, gen_ai__input__messages=history),
+        with_calls(3, {"gen_ai__input__messages": history}),
+        with_calls(4, {**parts, "gen_ai__prompt__1__role": "user", "gen_ai__prompt__1__content": "again"}),
+    )
     assert None not in (first, later)
     assert first != later
+    assert (of_call, of_parts) == (None, None), "a model call within a conversation begins no task"
 
 
 def test_messages_that_were_cut_off_are_no_task(project: Project) -> None:
