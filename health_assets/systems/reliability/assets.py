@@ -27,6 +27,7 @@ from health_assets.systems.reliability.robustness import robustness
 from health_assets.systems.reliability.safety import safety
 from health_assets.systems.reliability.tasks import (
     OBSERVED,
+    asked,
     held_in,
     runs_of_tasks,
     with_counted_hours,
@@ -43,7 +44,7 @@ COLUMNS = (
 def _tasks(inputs: Inputs) -> ir.Table:
     window_hours = inputs.settings.evaluation_hours
     executions = inputs.table("executions", back_hours=window_hours)
-    runs = baseline_runs(runs_of_tasks(executions, RUN_COLUMNS))
+    runs = baseline_runs(runs_of_tasks(executions, RUN_COLUMNS, with_observed=_is_asked(inputs, executions)))
     of_runs = partial(task_consistency, hours=inputs.hours, window_hours=window_hours)
     rows = inputs.session.grouped(runs, TASK, RUNS_IN_ORDER, of_runs)
     windows = inputs.windows("executions", window_hours)
@@ -53,20 +54,27 @@ def _tasks(inputs: Inputs) -> ir.Table:
 def _agents(inputs: Inputs) -> ir.Table:
     settings, session = inputs.settings, inputs.session
     executions = inputs.table("executions", back_hours=settings.evaluation_hours)
-    runs, _ = session.kept(with_counted_hours(runs_of_tasks(executions, COLUMNS), settings.evaluation_hours))
+    with_observed = _is_asked(inputs, executions)
+    runs = runs_of_tasks(executions, COLUMNS, with_observed=with_observed)
+    runs, _ = session.kept(with_counted_hours(runs, settings.evaluation_hours, with_observed=with_observed))
     judgements = inputs.table("judgements", back_hours=settings.reach_hours)
     windows = inputs.windows("executions", settings.evaluation_hours)
     return agent_reliability(
         robustness(runs, windows),
         average_over_tasks(inputs.table("task_consistency")),
-        _predicted(inputs, runs, windows),
+        _predicted(inputs, runs, windows, with_observed=with_observed),
         safety(runs, judgements, windows, early_hours=settings.reach_hours - settings.evaluation_hours),
-        executions,
+        executions if with_observed else None,
         windows,
     )
 
 
-def _predicted(inputs: Inputs, runs: ir.Table, windows: ir.Table) -> ir.Table:
+def _is_asked(inputs: Inputs, executions: ir.Table) -> bool:
+    """Whether a task may be observed; most logs do not tell what runs were asked."""
+    return inputs.session.count(asked(executions).limit(1)) > 0
+
+
+def _predicted(inputs: Inputs, runs: ir.Table, windows: ir.Table, *, with_observed: bool) -> ir.Table:
     """Predictability by hour, agent and source of tasks; observed runs are brought to their windows one by one."""
     session = inputs.session
     predicted = partial(predictability, hours=inputs.hours)
@@ -74,7 +82,7 @@ def _predicted(inputs: Inputs, runs: ir.Table, windows: ir.Table) -> ir.Table:
     of_others = partial(predicted, window_hours=inputs.settings.evaluation_hours)
     rows = session.grouped(others, AGENT, COUNTS_IN_ORDER, of_others)
     observed = runs.filter(runs.task_source == OBSERVED, runs.confidence.notnull())
-    if not session.count(observed):
+    if not with_observed or not session.count(observed):
         return rows
     counts = confidence_counts(held_in(observed.drop("hour"), windows))
     return ibis.union(rows, session.grouped(counts, AGENT, COUNTS_IN_ORDER, partial(predicted, window_hours=1)))

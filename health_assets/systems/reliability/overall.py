@@ -21,7 +21,7 @@ def agent_reliability(
     consistency: ir.Table,
     predictability: ir.Table,
     safety: ir.Table,
-    executions: ir.Table,
+    executions: ir.Table | None,
     windows: ir.Table,
 ) -> ir.Table:
     """One row per hour and agent with runs of tasks in the window: every column of `agent_reliability`.
@@ -36,7 +36,7 @@ def agent_reliability(
         consistency: rows of `average_over_tasks`, which are of the best source alone.
         predictability: rows of `predictability`.
         safety: rows of `safety`.
-        executions: cleaned executions, at least of the windows.
+        executions: cleaned executions, at least of the windows; None where no task is observed.
         windows: `hour`, `window_start`, `window_end` and `hours_covered` of every hour asked for.
     """
     best = of_best_source(runs)
@@ -44,10 +44,13 @@ def agent_reliability(
     rows = lookup(rows, consistency, ["hour", "agent_id"])
     for part in (predictability, safety):
         rows = lookup(rows, part, ["hour", "agent_id", "task_source"])
-    observed = best.filter(best.task_source == OBSERVED)
-    rows = lookup(rows, _executions_of(observed, executions, windows), ["hour", "agent_id"])
+    share: ir.FloatingValue = ibis.null("float64")
+    if executions is not None:
+        observed = best.filter(best.task_source == OBSERVED)
+        rows = lookup(rows, _executions_of(observed, executions, windows), ["hour", "agent_id"])
+        share = rows.runs / (rows.task_source == OBSERVED).ifelse(rows.executions, ibis.null("int64"))
     rows = rows.mutate(
-        repeated_share=rows.runs / (rows.task_source == OBSERVED).ifelse(rows.executions, ibis.null("int64")),
+        repeated_share=share,
         r_con=_mean([rows.c_out, _mean([rows.c_traj_d, rows.c_traj_s]), rows.c_res]),
         r_pred=rows.p_brier,
         r_rob=_mean([rows[name] for name in RATIOS.values()]),

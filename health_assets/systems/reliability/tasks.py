@@ -24,34 +24,41 @@ COUNTED = ("counted_from", "counted_until")
 """The first of the hours whose windows count a run, and the one after the last."""
 
 
-def runs_of_tasks(executions: ir.Table, columns: Sequence[str]) -> ir.Table:
+def asked(executions: ir.Table) -> ir.Table:
+    """Executions without a task, of which it is known what they were asked."""
+    return executions.filter(executions.task_id.isnull(), executions.input_digest.notnull())
+
+
+def runs_of_tasks(executions: ir.Table, columns: Sequence[str], *, with_observed: bool) -> ir.Table:
     """Runs that may be of a repeated task: those that have a task, and those that were asked what others were.
 
     Args:
         executions: cleaned executions.
         columns: columns of theirs to keep, with `task_id` and `task_source`.
+        with_observed: whether any of them is `asked`; the expression is half as long where none is.
 
     Returns:
         These columns, and `PLACE`. Of observed runs all that have another one of their task anywhere among the
         executions; in which windows that is, `with_counted_hours` tells.
     """
     of_tasks = executions.filter(executions.task_id.notnull())
-    asked = executions.filter(executions.task_id.isnull(), executions.input_digest.notnull())
-    repeated = asked.group_by(["agent_id", "input_digest"]).having(_.count() >= LEAST_RUNS).aggregate(runs=_.count())
-    observed = asked.semi_join(repeated, ["agent_id", "input_digest"])
+    stated = of_tasks.select(*columns, ibis.literal(0, "int64").name(PLACE))
+    if not with_observed:
+        return stated
+    candidates = asked(executions)
+    groups = candidates.group_by(["agent_id", "input_digest"])
+    repeated = groups.having(_.count() >= LEAST_RUNS).aggregate(runs=_.count())
+    observed = candidates.semi_join(repeated, ["agent_id", "input_digest"])
     place = ibis.row_number().over(
         group_by=["agent_id", "input_digest", "hour"], order_by=["execution_id", "source_file", "line_number"]
     )
     observed = observed.mutate(
         task_id=ibis.literal(OBSERVED_PREFIX) + observed.input_digest, task_source=ibis.literal(OBSERVED)
     )
-    return ibis.union(
-        of_tasks.select(*columns, ibis.literal(0, "int64").name(PLACE)),
-        observed.select(*columns, place.cast("int64").name(PLACE)),
-    )
+    return ibis.union(stated, observed.select(*columns, place.cast("int64").name(PLACE)))
 
 
-def with_counted_hours(runs: ir.Table, window_hours: int) -> ir.Table:
+def with_counted_hours(runs: ir.Table, window_hours: int, *, with_observed: bool) -> ir.Table:
     """Runs with the hours whose windows count them: a row for each stretch of such hours.
 
     A run counts in all windows that hold it; an observed one only in those that hold another of its task, too: the one
@@ -60,11 +67,14 @@ def with_counted_hours(runs: ir.Table, window_hours: int) -> ir.Table:
     Args:
         runs: rows of `runs_of_tasks`, with `hour`, `agent_id` and what tells the runs of an hour apart.
         window_hours: length of a window.
+        with_observed: whether any may be observed.
     """
     length = ibis.interval(hours=window_hours)
     first, end = COUNTED
     others = runs.filter(runs.task_source != OBSERVED)
     others = others.mutate(**{first: others.hour, end: others.hour + length})
+    if not with_observed:
+        return others
     observed = runs.filter(runs.task_source == OBSERVED)
     in_order = {"group_by": ["agent_id", "task_id"], "order_by": ["hour", "execution_id", "source_file", "line_number"]}
     observed = observed.mutate(before=observed.hour.lag().over(**in_order), after=observed.hour.lead().over(**in_order))
