@@ -6,6 +6,8 @@ does not: the kind of a span (`span_kinds`), its outcome and tokens (`span_outco
 
 from collections.abc import Iterable
 
+from health_assets.logs.digests import MOST_CHARACTERS
+
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "operation": ("gen_ai.operation.name",),
     "openinference_kind": ("openinference.span.kind",),
@@ -42,6 +44,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "ai.usage.outputTokens", "gen_ai.response.completion_tokens",
     ),
     "cost_usd": ("gen_ai.usage.cost", "llm.cost.total", "operation.cost"),
+    "dataset_item": ("langfuse.experiment.item.id", "langsmith.reference_example_id"),
+    "braintrust_origin": ("braintrust.origin",),  # as JSON
     "tool_result": ("output.value", "gen_ai.tool.call.result", "traceloop.entity.output"),
 }  # fmt: skip
 """What is read of a span, and the attributes that say it: the first that is there and not empty counts."""
@@ -66,6 +70,28 @@ TOOL_CONTENTS: dict[str, tuple[str, ...]] = {
     "ai_sdk_result": ("ai.toolCall.result",),
 }
 """What a tool was given and gave. One that stands twice is no reason to reject a span: the first counts."""
+
+INPUT_MESSAGES = ("gen_ai.input.messages", "ai.prompt.messages")
+"""What an agent or a model was asked, as a list of messages in JSON."""
+
+INPUTS = {
+    "agent": (
+        "input.value", "traceloop.entity.input", "langfuse.observation.input", "langfuse.trace.input", "ai.prompt",
+    ),
+    "chat": ("langfuse.observation.input",),
+}  # fmt: skip
+"""Likewise in any form, by kind; an agent's are also a workflow's. Of other chats it holds the settings of the call."""
+
+INPUT_PARTS = (
+    r"llm[.]input_messages[.]\d+[.]message[.]content(s[.]\d+[.]message_content[.]text)?|gen_ai[.]prompt[.]\d+[.]content"
+)
+"""Attributes with a text of a message each; the one that ends in `role` says whose it is."""
+
+ANSWERED = ("assistant", "tool")
+"""Roles of messages after which a model call goes on with a conversation, and begins no task."""
+
+NOT_ASKED = ("system", "developer")
+"""Roles of messages that say how to work, and not what is asked."""
 
 ANSWER_ATTRIBUTES = (
     "gen_ai.output.messages", "ai.response.text", "ai.response.toolCalls", "ai.response.object",
@@ -199,7 +225,46 @@ def contents(keys: str, texts: str) -> str:
     }
     answer = f"nullif(concat_ws(chr(31), {', '.join(found(ANSWER_ATTRIBUTES))}), '')"
     columns["answer"] = f"CASE WHEN kind = 'chat' THEN {answer} END"
+    columns["input_messages"] = _of_kinds(_coalesced(found(INPUT_MESSAGES)), _coalesced(found(INPUT_MESSAGES)))
+    columns["own_input"] = _of_kinds(_coalesced(found(INPUTS["agent"])), _coalesced(found(INPUTS["chat"])))
+    are_answered = " OR ".join(f"list_contains({texts}, '{role}')" for role in ANSWERED)
+    columns["input_parts"] = f"CASE WHEN kind = 'chat' AND NOT ({are_answered}) THEN {_input_parts(keys, texts)} END"
     return ", ".join(f"{value} AS {column}" for column, value in columns.items())
+
+
+def _of_kinds(of_agent: str, of_chat: str) -> str:
+    """SQL for the input of an agent, or of a model call that does not go on with a conversation."""
+    are_answered = " OR ".join(f"""contains({of_chat}, '"{role}"')""" for role in ANSWERED)
+    return f"""
+        CASE WHEN kind IN ('agent', 'workflow') THEN {of_agent}
+            WHEN kind = 'chat' AND NOT ({are_answered}) THEN {of_chat} END
+    """
+
+
+_NOT_ASKED = ", ".join(f"'{role}'" for role in NOT_ASKED)
+
+
+def _input_parts(keys: str, texts: str) -> str:
+    role = f"""{texts}[list_position({keys}, regexp_replace(one, 'content.*$', 'role'))]"""
+    parts = f"""
+        list_filter({keys}, lambda one: regexp_full_match(one, '{INPUT_PARTS}')
+            AND coalesce({role}, '') NOT IN ({_NOT_ASKED}))
+    """
+    found = f"list_transform({parts}, lambda one: {texts}[list_position({keys}, one)])"
+    return f"nullif(array_to_string({found}, chr(31)), '')"
+
+
+def _asked_in(column: str) -> str:
+    """SQL for the messages of a list in JSON, or of the one in an object, that say what is asked."""
+    messages = f"""
+        json_transform(
+            CASE json_type({column}) WHEN 'ARRAY' THEN {column}::JSON ELSE json_extract({column}, '$.messages') END,
+            '["JSON"]'
+        )
+    """
+    asked = f"""list_filter({messages}, lambda one: coalesce(one->>'$.role', '') NOT IN ({_NOT_ASKED}))::VARCHAR"""
+    is_json = f"{column}[1] IN ('[', '{{') AND strlen({column}) <= {MOST_CHARACTERS} AND json_valid({column})"
+    return f"CASE WHEN {is_json} THEN coalesce({asked}, {column}->>'$.prompt') END"
 
 
 def _coalesced(values: Iterable[str]) -> str:
@@ -211,17 +276,32 @@ def _looked_up(key: str, keys: str, texts: str) -> str:
 
 
 def input_text() -> str:
-    """SQL for the arguments of a tool, null where a span tells none or is of another kind, from `contents`.
+    """SQL for the arguments of a tool, or what an agent or a model was asked, from `contents`; null where none is told.
 
-    Of LangChain's tools OpenLLMetry tells them beside the step that they are of.
+    Of LangChain's tools OpenLLMetry tells the arguments beside the step that they are of. All messages count but those
+    of `NOT_ASKED`, so that a turn of a conversation is another task than its beginning.
     """
     in_langchain = r"""nullif(regexp_extract(tool_arguments, '^[{]"input_str": *"((\\.|[^"\\])*)"', 1), '')"""
-    return f"coalesce({in_langchain}, tool_arguments)"
+    asked = ("input_messages", "own_input")
+    return f"""
+    CASE WHEN kind = 'tool' THEN coalesce({in_langchain}, tool_arguments)
+        ELSE coalesce({", ".join(map(_asked_in, asked))}, own_input, input_parts) END
+    """
 
 
 def output_text() -> str:
     """SQL for the result of a tool or the answer of a model, null where a span tells none or is of another kind."""
     return "CASE kind WHEN 'tool' THEN coalesce(tool_result, ai_sdk_result) ELSE answer END"
+
+
+def task_id() -> str:
+    """SQL for the item of an evaluation's dataset that a span states, null where it states none."""
+    return f"""
+    coalesce(
+        dataset_item,
+        CASE WHEN contains(braintrust_origin, '"dataset"') THEN {in_json("braintrust_origin", ("id",))} END
+    )
+    """
 
 
 def is_of_claude_code() -> str:

@@ -1,4 +1,4 @@
-"""Digests of contents: arguments of tools, their results and answers of models, to tell repeated ones.
+"""Digests of contents: inputs of runs, arguments of tools, their results and answers of models, to tell repeated ones.
 
 A content is never stored. A digest is salted with a value of its warehouse, so that guesses of a content cannot be
 checked without it; what spaces, letters' case and ids of a call say makes no difference.
@@ -17,6 +17,20 @@ _MASKED = (
     "\\b1[5-9][0-9]{8}([0-9]{3})?\\b",  # epoch seconds and milliseconds, of 2017 to 2033
 )
 
+_SPACE = "(\\s|\\\\[nrt])+"
+"""Also within texts of JSON, where a line break is escaped."""
+_MASKED_IN_TASKS = (
+    _MASKED[0],
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}([t ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?(z|utc|[+-][0-9]{2}:?[0-9]{2}))?)?",
+    "\\b0x[0-9a-f]+\\b",  # addresses in memory
+    "\\b[0-9a-f]{16,}\\b",  # ids of traces and spans
+    "[0-9]{6,}([.,][0-9]+)?",
+)
+_HIDDEN = "[^\\pL\\pN]*(redacted|null)[^\\pL\\pN]*"
+"""What instrumentors write in place of an input that they hide, or do not have."""
+_MOST_OF_A_MARK = 40
+"""Characters of such a text."""
+
 
 def digest(content: str, *, masks_ids: bool) -> str:
     """SQL for the digest of a content, `DIGITS` hexadecimal digits; null where the content is null.
@@ -28,6 +42,24 @@ def digest(content: str, *, masks_ids: bool) -> str:
     compact = f"regexp_replace(lower(left({content}, {MOST_CHARACTERS})), '\\s+', '', 'g')"
     if masks_ids:
         compact = f"regexp_replace({compact}, '{'|'.join(_MASKED)}', '#', 'g')"
+    return f"CASE WHEN {content} IS NOT NULL THEN {_salted(content, compact)} END"
+
+
+def task_digest(content: str) -> str:
+    """SQL for the digest of what a run was asked; null where nothing was, or where its text was redacted.
+
+    Runs of one task differ in the time and the ids that they are given, so these make no difference.
+
+    Args:
+        content: SQL for the content, a text.
+    """
+    spaced = f"trim(regexp_replace(lower(left({content}, {MOST_CHARACTERS})), '{_SPACE}', ' ', 'g'))"
+    masked = f"regexp_replace({spaced}, '{'|'.join(_MASKED_IN_TASKS)}', '#', 'g')"
+    is_hidden = f"length({content}) <= {_MOST_OF_A_MARK} AND regexp_full_match(lower({content}), '{_HIDDEN}')"
+    says_something = f"regexp_matches({content}, '[\\pL\\pN]') AND NOT ({is_hidden})"
+    return f"CASE WHEN {says_something} THEN {_salted(content, masked)} END"
+
+
+def _salted(content: str, normalized: str) -> str:
     length = f"CASE WHEN length({content}) > {MOST_CHARACTERS} THEN length({content})::VARCHAR ELSE '' END"
-    salted = f"getvariable('{SALT}') || {compact} || {length}"
-    return f"CASE WHEN {content} IS NOT NULL THEN left(sha256({salted}), {DIGITS}) END"
+    return f"left(sha256(getvariable('{SALT}') || {normalized} || {length}), {DIGITS})"

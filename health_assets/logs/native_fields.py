@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from health_assets.core.text_limits import MOST_NAME_BYTES
-from health_assets.logs.digests import digest
+from health_assets.logs.digests import digest, task_digest
 from health_assets.logs.limits import MOST_LIST_BYTES, NAME, NAME_OR_NOTHING, is_name, is_short
 from health_assets.schema import log_fields
 from health_assets.schema.log_fields import SIGNALS, Choice, Content, LogField, Number
@@ -176,10 +176,19 @@ def _signals(field: LogField) -> Rule:
 
 def _content(field: Content) -> Rule:
     """Whatever is there is good; the digest alone is kept, and is null where nobody asks for rows."""
-    value = digest("$token", masks_ids=field.masks_ids)
+    return _digested(field, digest("$token", masks_ids=field.masks_ids), "{token}")
+
+
+def _task_input(field: log_fields.TaskInput) -> Rule:
+    """Likewise; a text is taken as it is written in no JSON."""
+    return _digested(field, task_digest("$token"), f"coalesce({TEXT}, {{token}})")
+
+
+def _digested(field: LogField, value: str, content: str) -> Rule:
+    """The rule for a content, of which the digest is given with `$token` for the SQL of the content."""
     for brace in "{}":  # of the patterns, for str.format
         value = value.replace(brace, 2 * brace)
-    return Rule(field=field.name, value=value.replace("$token", "{token}"), expects="any value", bounds="true")
+    return Rule(field=field.name, value=value.replace("$token", content), expects="any value", bounds="true")
 
 
 _RULES: dict[type[LogField], Callable[[Any], Rule]] = {
@@ -195,6 +204,7 @@ _RULES: dict[type[LogField], Callable[[Any], Rule]] = {
     log_fields.Violations: _violations,
     log_fields.Signals: _signals,
     log_fields.Content: _content,
+    log_fields.TaskInput: _task_input,
 }
 
 

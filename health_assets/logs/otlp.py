@@ -20,8 +20,9 @@ from health_assets.logs.conventions import (
     model,
     output_text,
     response_model,
+    task_id,
 )
-from health_assets.logs.digests import digest
+from health_assets.logs.digests import digest, task_digest
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
@@ -208,7 +209,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             nullif(span.name, '') AS name, {convention()} AS convention,
             {agent_id()} AS agent_id, agent_version,
             nullif(service_name, '') AS service_name, nullif(service_version, '') AS service_version,
-            session_id, model, {response_model()} AS response_model, tool_name,
+            session_id, model, {response_model()} AS response_model, tool_name, {task_id()} AS task_id,
             make_timestamptz(start_ns // 1000) AS started_at, make_timestamptz(end_ns // 1000) AS ended_at,
             failed OR tool_error IS NOT NULL AS failed,
             CASE WHEN failed THEN error ELSE nullif(tool_error, '') END AS error,
@@ -220,7 +221,9 @@ def parsed_spans(lines: str, limits: Limits) -> str:
                 overruled, CASE WHEN is_control_flow THEN '{CONTROL_FLOW_TOLD}' END, token_remark), '') END AS remark
         FROM results
     ), bounded AS (
-        SELECT *, {digest("input_text", masks_ids=False)} AS input_digest,
+        SELECT *,
+            CASE WHEN kind = 'tool' THEN {digest("input_text", masks_ids=False)} ELSE {task_digest("input_text")}
+                END AS input_digest,
             {digest("output_text", masks_ids=True)} AS output_digest,
             coalesce(first_reason, {_reason_of_names()} || ', in span ' || position) AS valid_reason
         FROM shaped
@@ -256,7 +259,7 @@ CASE WHEN message IS NULL THEN error_type
 
 _COLUMNS = (
     "trace_id, span_id, parent_span_id, kind, operation, name, convention, agent_id, agent_version, service_name, "
-    "service_version, session_id, model, response_model, tool_name, started_at, ended_at, failed, error, "
+    "service_version, session_id, model, response_model, tool_name, task_id, started_at, ended_at, failed, error, "
     "input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, cost_usd, remark"
 )
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "total_tokens")
@@ -264,7 +267,7 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation
 _NAMES = {
     "name": "name", "agent_id": "the name of the agent", "agent_version": "the version of the agent",
     "model": "the model", "response_model": "the model that answered",
-    "tool_name": "the tool", "session_id": "the session", "service_name": "service.name",
+    "tool_name": "the tool", "task_id": "the dataset item", "session_id": "the session", "service_name": "service.name",
     "service_version": "service.version", "operation": "the operation",
 }  # fmt: skip
 """Columns that hold ids and names, and what they are called in a reason."""

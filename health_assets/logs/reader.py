@@ -301,6 +301,7 @@ def _columns_made(targets: Targets, believed: Sequence[int]) -> dict[str, str]:
         "runtime_s": f"CASE WHEN {IS_TIMED} THEN {STATED_S} END",
         "untimed_s": f"CASE WHEN NOT {IS_TIMED} THEN {STATED_S} END",
         "succeeded": "status = 'success'",
+        "task_source": "CASE WHEN task_id IS NOT NULL THEN coalesce(task_source, 'stated') END",
         "condition": "coalesce(condition, 'baseline')",
         "cost_usd_reported": "cost_usd",
         "input_tokens_reported": "input_tokens",

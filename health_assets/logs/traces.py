@@ -209,8 +209,12 @@ _EXECUTIONS = f"""
 WITH used_tools AS (
     SELECT execution, list({_tool("tools")} ORDER BY started_at, ended_at, span_id) AS actions
     FROM tools WHERE execution IS NOT NULL GROUP BY execution
+), evaluated AS (
+    SELECT trace_id, seen_from, min(task_id) AS task_id FROM nodes WHERE task_id IS NOT NULL
+    GROUP BY trace_id, seen_from HAVING min(task_id) = max(task_id)
 ), called_models AS (
-    SELECT execution, {_agreed("NOT failed")} AS model_that_answered, {_agreed("failed")} AS model_that_failed,
+    SELECT execution, first(input_digest ORDER BY started_at, ended_at, span_id) AS input_digest,
+        {_agreed("NOT failed")} AS model_that_answered, {_agreed("failed")} AS model_that_failed,
         {", ".join(map(_sum, AMOUNTS))}
     FROM calls WHERE execution IS NOT NULL GROUP BY execution
 )
@@ -220,6 +224,9 @@ SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || sp
     span.started_at, span.ended_at,
     CASE WHEN failures.id IS NULL THEN 'success' ELSE 'failure' END AS status, failures.id IS NULL AS succeeded,
     {_RUNTIME_US} / 1e6 AS runtime_s, coalesce(span.session_id, above.wrapper_session) AS session_id,
+    coalesce(span.task_id, evaluated.task_id) AS task_id,
+    CASE WHEN coalesce(span.task_id, evaluated.task_id) IS NOT NULL THEN 'evaluation' END AS task_source,
+    coalesce(span.input_digest, called_models.input_digest) AS input_digest,
     'baseline' AS condition,
     coalesce(model_that_answered, span.model, model_that_failed) AS model, failures.error,
     coalesce(span.cost_usd, called_models.cost_usd) AS cost_usd, span.cost_usd AS cost_usd_reported,
@@ -230,6 +237,8 @@ SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || sp
     actions, len(actions) AS action_count, span.span_id
 FROM nodes AS span JOIN above ON above.id = span.id AND above.execution = span.id
 LEFT JOIN failures ON failures.id = span.id
+LEFT JOIN evaluated ON evaluated.trace_id = span.trace_id
+    AND evaluated.seen_from IS NOT DISTINCT FROM span.seen_from
 LEFT JOIN used_tools ON used_tools.execution = span.id LEFT JOIN called_models ON called_models.execution = span.id
 WHERE {_IS_ASKED}
 """

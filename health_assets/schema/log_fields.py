@@ -68,6 +68,16 @@ class Content(LogField):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskInput(LogField):
+    """What a run was asked, any JSON value, of which only a salted digest is kept.
+
+    Times, ids, numbers of more than 5 digits, spaces and letters' case in it make no difference.
+    """
+
+    sample: Any = "Which invoices are overdue?"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Choice(LogField):
     """One of a few words.
 

@@ -27,6 +27,7 @@ from health_assets.schema.log_fields import (
     Number,
     ShortText,
     Signals,
+    TaskInput,
     Time,
     Violations,
 )
@@ -82,6 +83,14 @@ class ExecutionColumns(FromLine):
     )
     session_id: str | None = text("Session that the execution belongs to.", line=Name(sample="s-1"))
     task_id: str | None = text("Evaluation task that it attempted.", line=Name(sample="k-1"))
+    task_source: str | None = text(
+        "Where the task is from: `stated` by the log, or the item of an `evaluation` tool; null without a task.",
+        line=Choice(words=("stated", "evaluation")),
+    )
+    input_digest: str | None = text(
+        "Digest of what it was asked, to tell runs of one task; null where the log does not tell.",
+        line=TaskInput(name="input"),
+    )
     condition: str = text(
         "`baseline`, `fault`, `structural` or `prompt`.",
         line=Choice(words=("baseline", "fault", "structural", "prompt")),
@@ -320,6 +329,7 @@ class Span(FromLine, table=True):
     model: str | None = text("Model that was asked for, else the one that answered.")
     response_model: str | None = text("Model that answered, as the span states it.")
     tool_name: str | None = text("Tool that was executed.")
+    task_id: str | None = text("Item of an evaluation's dataset that it belongs to, as the span states it.")
     started_at: datetime = at("When it started, cut to the microsecond.")
     ended_at: datetime = at("When it ended, cut to the microsecond; decides the hour.")
     failed: bool = flag("Whether it failed; an error that only waits, hands over or ends a stream does not count.")
@@ -329,7 +339,9 @@ class Span(FromLine, table=True):
     cache_read_tokens: int | None = count("Input tokens that came from the provider's cache.")
     cache_creation_tokens: int | None = count("Input tokens that were written to the provider's cache.")
     cost_usd: float | None = number("Cost in US dollars, as the span states it.")
-    input_digest: str | None = text("Digest of a tool's arguments; null where the span does not tell.")
+    input_digest: str | None = text(
+        "Digest of a tool's arguments, or of what an agent or a model was asked; null where the span does not tell."
+    )
     output_digest: str | None = text(
         "Digest of a tool's result or a model's answer; null where the span does not tell."
     )

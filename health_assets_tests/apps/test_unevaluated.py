@@ -21,15 +21,15 @@ def told(project: Project, text: str) -> str | None:
 
 def test_each_system_that_has_nothing_to_evaluate_is_named_with_what_it_lacks(tmp_path: Path) -> None:
     assert told(Project(tmp_path), line(execution("e", "a", START))) == (
-        "nothing to evaluate: sessions: no session_id; reliability: no task_id; models: no model_call lines; "
-        "tools: no tool_call lines"
+        "nothing to evaluate: sessions: no session_id; reliability: no task_id, and no two with the same input; "
+        "models: no model_call lines; tools: no tool_call lines"
     )
 
 
 def test_of_spans_the_attributes_are_named(tmp_path: Path) -> None:
     assert told(Project(tmp_path), otlp_line(agent(1, 1, START))) == (
         "nothing to evaluate: sessions: no gen_ai.conversation.id or session.id on any span; "
-        "reliability: no task_id, which execution lines tell and spans do not; "
+        "reliability: no two runs with the same input, and no item of an evaluation; "
         "models: no span of a model call; tools: no span of a tool call"
     )
 

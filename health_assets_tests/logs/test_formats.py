@@ -531,12 +531,13 @@ def test_a_langfuse_trace_with_its_observations_is_a_tree_of_spans(project: Proj
     assert {span["traceId"] for span in spans} == {made.TRACE_ID}
     assert spans[0]["attributes"] == {
         "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support-agent", "gen_ai.usage.cost": 0.02,
-        "gen_ai.conversation.id": "s-7", "user.id": "u-1",
+        "gen_ai.conversation.id": "s-7", "user.id": "u-1", "langfuse.trace.input": "{}",
     }  # fmt: skip
     assert spans[2]["attributes"] | {"user.id": "u-1"} == {
         "gen_ai.operation.name": "chat", "langfuse.observation.type": "GENERATION", "gen_ai.request.model": "gpt-4o",
         "gen_ai.usage.input_tokens": "900", "gen_ai.usage.output_tokens": "20",
         "gen_ai.usage.cost": 0.02, "gen_ai.conversation.id": "s-7", "user.id": "u-1",
+        "langfuse.observation.input": '{"q": 1}',
     }  # fmt: skip
     assert spans[3]["name"] == "search_orders"
     assert json.loads(signals["line"]) == {

@@ -94,6 +94,8 @@ def test_every_shape_of_an_export_tells_the_same(project: Project, shape: str) -
     assert not [row for row in others if row["fault"]]
     run = run_of(spans)
     assert (run["times"], error_of(run)) == ((0.0, 30.0), None)
+    of_trace = made.TRACE["input"] if shape in ("download", "answer of the API") else made.OBSERVATIONS[0]["input"]
+    assert run["attributes"].pop("langfuse.trace.input") == of_trace, "of the trace, else of its root"
     assert run["attributes"] == {
         "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "front-desk", "gen_ai.agent.version": "r-12",
         "gen_ai.conversation.id": "s-9", "user.id": "u-4",

@@ -172,7 +172,7 @@ LONG_VALUES: dict[str, object] = dict.fromkeys(RULES, LONG) | {
     "violations": [{"constraint": "x" * 1000, "severity": "low"}] * 1100,
 }
 FREE_TEXTS = ("error", "reason", "detail")
-CONTENTS = ("arguments", "result", "output")
+CONTENTS = ("arguments", "result", "output", "input")
 
 
 @pytest.mark.parametrize("kind", RECORD_TYPES)

@@ -4,6 +4,7 @@ Written from the two documents, not from the product, and importing nothing of i
 records for itself: no sums that slide, no distances that are kept.
 """
 
+import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -38,19 +39,45 @@ def tables(
         window_start, window_end = hour + ONE_HOUR - window_hours * ONE_HOUR, hour + ONE_HOUR
         agents: dict[str, list[Record]] = defaultdict(list)
         for record in records:
-            is_run = record["type"] == "execution" and record.get("task_id") is not None
-            if is_run and window_start <= record["_at"] < window_end:
+            if record["type"] == "execution" and window_start <= record["_at"] < window_end:
                 agents[record["agent_id"]].append(record)
         judgements = [record for record in records if record["type"] == "judgement" and record["_at"] < window_end]
         keys = {"hour": hour, "window_start": window_start, "window_end": window_end}
-        for agent_id, runs in agents.items():
+        for agent_id, executions in agents.items():
+            source, runs = runs_of_best_source(executions)
+            if not runs:
+                continue
+            share = len(runs) / len(executions) if source == "observed" else None
+            keys |= {"agent_id": agent_id, "task_source": source}
             tasks = dict(task_values(runs))
-            task_rows += [{**keys, "agent_id": agent_id, "task_id": task_id, **row} for task_id, row in tasks.items()]
-            agent_rows.append(
-                {**keys, "agent_id": agent_id, **agent_values(runs, list(tasks.values()), judgements, early_hours)}
-            )
+            task_rows += [{**keys, "task_id": task_id, **row} for task_id, row in tasks.items()]
+            values = agent_values(runs, list(tasks.values()), judgements, early_hours)
+            agent_rows.append({**keys, "repeated_share": share, **values})
         hour += ONE_HOUR
     return task_rows, agent_rows
+
+
+def runs_of_best_source(executions: Sequence[Record]) -> tuple[str, list[Record]]:
+    """The runs of tasks that an agent's window is judged by, and where their tasks are from."""
+    for source in ("stated", "evaluation"):
+        runs = [
+            run for run in executions
+            if run.get("task_id") is not None and (run.get("task_source") or "stated") == source
+        ]  # fmt: skip
+        if runs:
+            return source, runs
+    asked = [{**run, "task_id": f"input:{digest(run['input'])}"} for run in executions if is_asked(run)]
+    counts = Counter(run["task_id"] for run in asked)
+    return "observed", [run for run in asked if counts[run["task_id"]] > 1]
+
+
+def is_asked(run: Record) -> bool:
+    return run.get("task_id") is None and any(letter.isalnum() for letter in run.get("input") or "")
+
+
+def digest(text: str) -> str:
+    """Of an input that holds neither times nor ids nor long numbers, with the salt of the tests."""
+    return hashlib.sha256(("pepper" + " ".join(text.lower().split())).encode()).hexdigest()[:16]
 
 
 def is_baseline(run: Record) -> bool:

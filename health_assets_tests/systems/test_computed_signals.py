@@ -200,10 +200,16 @@ def secret_logs(project: Project) -> None:
     contents = {
         "gen_ai__tool__call__arguments": f'{{"q": "{SECRET}"}}', "gen_ai__tool__call__result": SECRET,
         "input__value": SECRET, "output__value": SECRET, "gen_ai__output__messages": f'[{{"content": "{SECRET}"}}]',
+        "gen_ai__input__messages": f'[{{"role": "user", "content": "{SECRET}"}}]', "ai__prompt": SECRET,
+        "langfuse__trace__input": SECRET, "llm__input_messages__0__message__content": SECRET,
     }  # fmt: skip
     spans = [agent(1, 1, END, **contents), tool(1, 2, END, 1, **contents), chat(1, 3, END, 1, **contents)]
     project.write_log("spans.jsonl", [otlp_line(*spans)])
-    records = [call(1, arguments={"q": SECRET}, result=SECRET), answer(2, SECRET), execution("e", "a", END)]
+    records = [
+        call(1, arguments={"q": SECRET}, result=SECRET),
+        answer(2, SECRET),
+        execution("e", "a", END, input=SECRET),
+    ]
     project.write_log("a.jsonl", [line(record) for record in records])
 
 
@@ -215,6 +221,7 @@ def test_no_content_is_in_the_warehouse(project: Project) -> None:
         assert project.query(f"SELECT count(*) FROM {table} AS kept WHERE kept::VARCHAR LIKE '%{SECRET}%'") == [(0,)]
     [call_of_span] = project.query("SELECT arguments_digest FROM tool_calls WHERE span_id IS NOT NULL")
     assert len(call_of_span[0]) == 16
+    assert {len(row["input_digest"]) for row in project.rows("executions")} == {16}
 
 
 def test_digests_of_two_warehouses_differ_unless_they_have_the_same_salt(

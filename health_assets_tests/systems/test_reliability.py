@@ -23,8 +23,8 @@ from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.reliability import timeline, trajectories
 from health_assets.systems.reliability.assets import ASSETS
-from health_assets.systems.reliability.consistency import RESOURCES, RUNS_IN_ORDER, task_consistency
-from health_assets.systems.reliability.predictability import predictability
+from health_assets.systems.reliability.consistency import RESOURCES, RUNS_IN_ORDER, TASK, task_consistency
+from health_assets.systems.reliability.predictability import COUNTS_IN_ORDER, predictability
 from health_assets.systems.reliability.report import print_block
 from health_assets.systems.reliability.trajectories import PairSums, Trajectories
 from health_assets_tests.support import reference, reference_reliability
@@ -323,6 +323,19 @@ def _random_judgement(random: Random, count: int) -> Record:
     return judgement | {"violations": violations}
 
 
+def asked(random: Random, records: Sequence[Record]) -> list[Record]:
+    """The records, of which few state a task, some are of an evaluation, and many were asked the same as others."""
+    return [_asked(random, record) if record["type"] == "execution" else record for record in records]
+
+
+def _asked(random: Random, record: Record) -> Record:
+    inputs = ["Say a", "say  A ", "say b", "say c", f"say {random.randrange(40)}", "昨日は?", None, "…"]
+    record = record | {"input": random.choice(inputs)}
+    if random.random() < 0.93:
+        record.pop("task_id", None)
+    return record | {"task_source": random.choice(["stated", "evaluation", "evaluation"])}
+
+
 def claimed(random: Random, records: Sequence[Record]) -> list[Record]:
     """The records, whose judgements say in one way or another who judged."""
     kinds = ["agent", "model", "person", "judge-1", None]
@@ -366,6 +379,18 @@ def test_every_value_of_random_logs_equals_the_reference(
     assert_equal_to_the_reference(project, hours)
 
 
+@pytest.mark.parametrize(("seed", "window_hours"), [(7, 5), (8, 12), pytest.param(9, 1, marks=pytest.mark.nightly)])
+def test_tasks_of_each_source_equal_the_reference(tmp_path: Path, seed: int, window_hours: int) -> None:
+    random = Random(seed)
+    project = project_of(tmp_path, asked(random, random_runs(random, 500)), window_hours)
+    hours = hours_from(START - 2 * HOUR, SPAN + 14)
+    project.materialize(hours, only=OWN_STEPS)
+    rows = project.rows("agent_reliability", hours)
+    assert {row["task_source"] for row in rows} == {"stated", "evaluation", "observed"}
+    assert any(row["runs_with_confidence"] and row["judged"] for row in rows if row["task_source"] == "observed")
+    assert_equal_to_the_reference(project, hours)
+
+
 @pytest.mark.parametrize("seed", [5, pytest.param(6, marks=pytest.mark.nightly)])
 def test_whom_to_believe_equals_the_reference(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
@@ -406,17 +431,25 @@ def test_real_runs_equal_the_reference(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, HourRange]:
     """A range of hours that was materialized at once; only to be looked at."""
-    project = project_of(tmp_path_factory.mktemp("built"), random_runs(Random(11), 400), 8)
+    project = project_of(tmp_path_factory.mktemp("built"), runs_of_all_sources(), 8)
     hours = hours_from(START + 4 * HOUR, 5)
     project.materialize(hours, only=OWN_STEPS)
+    assert {row["task_source"] for row in project.rows("agent_reliability")} == {"stated", "evaluation", "observed"}
     return project, hours
+
+
+def runs_of_all_sources() -> list[Record]:
+    random = Random(11)
+    runs = random_runs(random, 600)
+    others = [run | {"agent_id": f"{run['agent_id']}2"} if "agent_id" in run else run for run in asked(random, runs)]
+    return [*runs[:200], *others[200:]]
 
 
 def test_a_range_of_hours_gives_what_its_hours_give_one_by_one_to_the_last_bit(
     built: tuple[Project, HourRange], tmp_path: Path
 ) -> None:
     whole, hours = built
-    project = project_of(tmp_path, random_runs(Random(11), 400), 8)
+    project = project_of(tmp_path, runs_of_all_sources(), 8)
     project.materialize(hours, only=["ingest"])
     for hour in reversed(list(hours)):
         project.materialize(HourRange.of(hour), only=TABLES)
@@ -427,7 +460,7 @@ def test_order_and_duplicates_of_lines_do_not_matter_to_the_last_bit(
     built: tuple[Project, HourRange], tmp_path: Path
 ) -> None:
     whole, hours = built
-    records = random_runs(Random(11), 400)
+    records = runs_of_all_sources()
     project = project_of(tmp_path, [], 8)
     for places in ([2], [0, 1]):  # one file after another arrives, each time the hours are built again
         for place in places:
@@ -675,6 +708,7 @@ def table_of_runs(random: Random, count: int) -> pa.Table:
         {
             "agent_id": random.choice("ab"),
             "task_id": random.choice("tu"),
+            "task_source": "stated",
             "hour": START + random.randrange(40) * HOUR,
             "execution_id": f"e{number:04}",
             "source_file": "a.jsonl",
@@ -686,7 +720,7 @@ def table_of_runs(random: Random, count: int) -> pa.Table:
         for number in range(count)
     ]
     numbers = [(name, pa.float64()) for name in ("confidence", *RESOURCES)]
-    types = [("agent_id", pa.string()), ("task_id", pa.string()), ("hour", pa.timestamp("us", "UTC"))]
+    types = [(name, pa.string()) for name in TASK] + [("hour", pa.timestamp("us", "UTC"))]
     types += [("execution_id", pa.string()), ("source_file", pa.string()), ("line_number", pa.int64())]
     types += [("succeeded", pa.bool_()), *numbers, ("actions", pa.list_(pa.string()))]
     return pa.Table.from_pylist(sorted(runs, key=lambda run: [run[key] for key in RUNS_IN_ORDER]), pa.schema(types))
@@ -694,10 +728,10 @@ def table_of_runs(random: Random, count: int) -> pa.Table:
 
 def test_how_much_is_looked_at_together_does_not_show_in_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     runs, hours = table_of_runs(Random(5), 500), hours_from(START + 10 * HOUR, 30)
-    counts = runs.select(["agent_id", "hour", "confidence"]).filter(runs["confidence"].is_valid())
+    counts = runs.select(list(COUNTS_IN_ORDER)).filter(runs["confidence"].is_valid())
     counts = counts.append_column("runs", pa.array([2] * len(counts)))
     counts = counts.append_column("successes", pa.array([number % 3 for number in range(len(counts))]))
-    counts = counts.sort_by([(name, "ascending") for name in ("agent_id", "hour", "confidence")])
+    counts = counts.sort_by([(name, "ascending") for name in COUNTS_IN_ORDER])
     whole = task_consistency(runs, hours, 10), predictability(counts, hours, 10)
     for module, name in (
         (timeline, "MOST_MEMBERS"),

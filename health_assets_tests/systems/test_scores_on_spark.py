@@ -20,7 +20,7 @@ from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.session import Session
 from health_assets_tests.support.lakes_made import copy_tables, session_on
-from health_assets_tests.support.logs_made import START, cut_into_files, random_lines, random_targets
+from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines, random_targets
 from health_assets_tests.support.projects import (
     RESULT_TABLES,
     Project,
@@ -38,6 +38,11 @@ def random_world(folder: Path) -> Project:
     project = Project(folder / "project", random_targets(random), 4, 9)
     for name, lines in cut_into_files(random, random_lines(random, 500, 20)).items():
         project.write_log(name, lines, modified=START + HOUR)
+    asked = [
+        execution(f"e{n}", "asker", START + n * HOUR / 4, input=f"task {n % 3}", actions=["a", "b"][: n % 4], confidence=0.5)
+        for n in range(40)
+    ]  # fmt: skip
+    project.write_log("asked.jsonl", map(line, asked))
     project.materialize(HOURS)
     return project
 

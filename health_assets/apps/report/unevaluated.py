@@ -10,7 +10,11 @@ from health_assets.warehouse.session import Session
 
 NEEDS = {
     "session_scores": ("sessions", "no session_id", "no gen_ai.conversation.id or session.id on any span"),
-    "agent_reliability": ("reliability", "no task_id", "no task_id, which execution lines tell and spans do not"),
+    "agent_reliability": (
+        "reliability",
+        "no task_id, and no two with the same input",
+        "no two runs with the same input, and no item of an evaluation",
+    ),
     "model_health": ("models", "no model_call lines", "no span of a model call"),
     "tool_health": ("tools", "no tool_call lines", "no span of a tool call"),
 }

@@ -161,6 +161,7 @@ def _records(sample: Any, shared: Record, spec: Any, notes: Counter[str]) -> Ite
             **shared,
             "model": spec.model,
             "task_id": f"{spec.task}/{sample.id}",
+            "task_source": "evaluation",
             "started_at": started_at,
             "ended_at": ended_at,
             "status": "success" if succeeded else "failure",

@@ -32,8 +32,8 @@ DOWNLOAD_FIELDS = {"trace", "observations", "scores"}
 LISTS = ("data", "traces")
 """Members with records: of an answer of the API, and of the download of a session."""
 LARGE_FIELDS = ("input", "output")
-CONTENTS = {"TOOL": LARGE_FIELDS, "GENERATION": ("output",)}
-"""Of which of them digests are kept, by the type of their observation."""
+CONTENTS = {"TOOL": LARGE_FIELDS, "GENERATION": LARGE_FIELDS}
+"""Of which of them digests are kept, by the type of their observation; of any other type of the input alone."""
 UNKNOWN = "neither a trace nor an observation nor a score of Langfuse"
 NO_OBSERVATIONS = (
     "Langfuse trace without its observations, which alone tell when it ended and whether it failed: its root "
@@ -104,8 +104,8 @@ def _without_texts(item: Any) -> Any:
     """An observation with no more of what its model was told and said, or its tool, than is looked at."""
     if not isinstance(item, dict):
         return item
-    kept = CONTENTS.get(str(item.get("type")), ())
-    contents = {name: as_content(item[name]) for name in LARGE_FIELDS if name in kept and name in item}
+    kept = CONTENTS.get(str(item.get("type")), ("input",))
+    contents = {name: as_content(item[name]) for name in kept if name in item}
     return {name: value for name, value in item.items() if name not in LARGE_FIELDS} | contents
 
 

@@ -57,7 +57,7 @@ LOOKED_UP = {
         for column in (
             *KINDS, "agent_id", "graph_node", "traceloop_name", "ai_sdk_function", "agent_version", "metadata",
             "workflow_name", "request_model", "answering_model", "openinference_model", "invocation_parameters",
-            "tool_name", "error_type",
+            "tool_name", "error_type", "dataset_item",
         )
         for name in ATTRIBUTES[column]
     ),
@@ -238,6 +238,11 @@ def response_model(record: Record) -> str | None:
 
 def _own_model(record: Record) -> str | None:
     return as_name(record.get("model")) or as_name(record.get("providedModelName"))
+
+
+def dataset_item(record: Record) -> str | None:
+    """The item of a dataset that an experiment ran it for, where the export tells it."""
+    return as_name(record.get("experimentItemId")) or told(record, "dataset_item")
 
 
 def tool_name(record: Record) -> str | None:

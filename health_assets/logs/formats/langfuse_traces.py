@@ -47,6 +47,7 @@ class Trace:
     session: str | None = None
     user: str | None = None
     version: str | None = None
+    input: str | None = None
 
 
 @dataclass(kw_only=True)
@@ -129,6 +130,9 @@ def _trace(record: Record, roots: list[Record]) -> Trace:
         session=as_name(record.get("sessionId")),
         user=as_name(record.get("userId")),
         version=next(filter(None, map(records.version, (record, *roots))), None),
+        input=as_content(
+            next((told for told in (one.get("input") for one in (record, *roots)) if told is not None), None)
+        ),
     )
 
 
@@ -222,6 +226,7 @@ def lines_of_observation(source: Source, number: int, raw: Record, runs: Runs) -
         session=as_name(record.get("sessionId")),
         user=as_name(record.get("userId")),
         version=records.version(record),
+        input=as_content(record.get("input")),
     )
     try:
         span = observation_span(source, record, trace, is_root=is_root)
@@ -294,7 +299,11 @@ def observation_span(source: Source, record: Record, trace: Trace, *, is_root: b
         return _span(trace, record, (started_at, started_at), None, {}, is_root=is_root)
     is_place_only = record.get("endTime") is None
     times = (started_at, started_at) if is_place_only else records.times(record)
-    attributes: Record = {"langfuse.observation.type": type_, "gen_ai.operation.name": OPERATIONS.get(kind)}
+    attributes: Record = {
+        "langfuse.observation.type": type_,
+        "gen_ai.operation.name": OPERATIONS.get(kind),
+        "langfuse.experiment.item.id": records.dataset_item(record),
+    }
     if kind == "chat":
         attributes |= _model_call(source, record)
     elif kind == "tool":
@@ -306,6 +315,7 @@ def observation_span(source: Source, record: Record, trace: Trace, *, is_root: b
     elif kind in ("agent", "workflow"):
         attributes["gen_ai.agent.name"] = records.agent_name(record)
         attributes["gen_ai.agent.version"] = records.version(record) or trace.version
+        attributes["langfuse.observation.input"] = as_content(record.get("input"))
     if kind == "other":
         error = None  # said by the trace's span where it is the run's failure
     return _span(trace, record, times, error, attributes, is_root=is_root)
@@ -323,6 +333,7 @@ def _model_call(source: Source, record: Record) -> Record:
         "gen_ai.usage.input_tokens": input_tokens,
         "gen_ai.usage.output_tokens": output_tokens,
         "gen_ai.usage.cost": records.cost(record),
+        "langfuse.observation.input": as_content(record.get("input")),
         "gen_ai.output.messages": as_content(record.get("output")),
     }
 
@@ -357,6 +368,7 @@ def _span_of_trace(trace: Trace, times: Times, error: str | None, cost: float | 
         "gen_ai.agent.name": trace.agent,
         "gen_ai.agent.version": trace.version,
         "gen_ai.usage.cost": cost,
+        "langfuse.trace.input": trace.input,
     }
     span_id = records.trace_span_id(trace.langfuse_id)
     return _written(trace, span_id, None, trace.name, times, error, attributes)

@@ -103,6 +103,7 @@ def _execution(simulation: Record, info: Record) -> Record:
             "agent_version": as_name(info.get("git_commit")),
             "model": model,
             "task_id": f"{domain}/{task}" if domain else task,
+            "task_source": "evaluation",
             "started_at": as_time(simulation.get("start_time"), "start_time").isoformat(),
             "ended_at": as_time(simulation.get("end_time"), "end_time").isoformat(),
             "status": "success" if reward >= LEAST_REWARD_OF_SUCCESS else "failure",

@@ -130,6 +130,7 @@ def _execution(trial: Record, agent: Record, domain: str | None) -> Record:
             "execution_id": hex_id(32, json.dumps(agent), dumped(trial, is_sorted=True)),
             **agent,
             "task_id": f"{domain}/{task}" if domain else task,
+            "task_source": "evaluation",
             "status": "success" if reward >= LEAST_REWARD_OF_SUCCESS else "failure",
             "error": None if error is None else str(error),
             "actions": _actions(messages) if messages else None,

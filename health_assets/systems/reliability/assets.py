@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from functools import partial
 
+import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.systems.reliability import FORMULA_VERSION
 from health_assets.systems.reliability.consistency import (
+    RUN_COLUMNS,
     RUNS_IN_ORDER,
     TASK,
     average_over_tasks,
@@ -15,52 +17,98 @@ from health_assets.systems.reliability.consistency import (
     task_consistency,
 )
 from health_assets.systems.reliability.overall import agent_reliability
-from health_assets.systems.reliability.predictability import COUNTS_IN_ORDER, confidence_counts, predictability
+from health_assets.systems.reliability.predictability import (
+    AGENT,
+    COUNTS_IN_ORDER,
+    confidence_counts,
+    predictability,
+)
 from health_assets.systems.reliability.robustness import robustness
 from health_assets.systems.reliability.safety import safety
+from health_assets.systems.reliability.tasks import (
+    OBSERVED,
+    asked,
+    held_in,
+    runs_of_tasks,
+    with_counted_hours,
+    without_worse_sources,
+)
 
-RUN_COLUMNS = (
-    "hour", "execution_id", "agent_id", "agent_id_reported", "task_id", "condition", "succeeded", "confidence",
-    "violations",
+COLUMNS = (
+    "hour", "execution_id", "agent_id", "agent_id_reported", "task_id", "task_source", "condition", "succeeded",
+    "confidence", "violations", "source_file", "line_number",
 )  # fmt: skip
+"""Columns of executions that the rows of agents need."""
 
 
 def _tasks(inputs: Inputs) -> ir.Table:
     window_hours = inputs.settings.evaluation_hours
-    runs = baseline_runs(inputs.table("executions", back_hours=window_hours))
+    executions = inputs.table("executions", back_hours=window_hours)
+    runs = baseline_runs(runs_of_tasks(executions, RUN_COLUMNS, with_observed=_is_asked(inputs, executions)))
     of_runs = partial(task_consistency, hours=inputs.hours, window_hours=window_hours)
     rows = inputs.session.grouped(runs, TASK, RUNS_IN_ORDER, of_runs)
-    return inputs.with_windows(rows, "executions", window_hours)
+    windows = inputs.windows("executions", window_hours)
+    return without_worse_sources(rows, executions, windows, window_hours).inner_join(windows, "hour")
 
 
 def _agents(inputs: Inputs) -> ir.Table:
     settings, session = inputs.settings, inputs.session
     executions = inputs.table("executions", back_hours=settings.evaluation_hours)
-    runs, _ = session.persist(executions.filter(executions.task_id.notnull()).select(*RUN_COLUMNS))
+    with_observed = _is_asked(inputs, executions)
+    runs = runs_of_tasks(executions, COLUMNS, with_observed=with_observed)
+    runs, _ = session.persist(with_counted_hours(runs, settings.evaluation_hours, with_observed=with_observed))
     judgements = inputs.table("judgements", back_hours=settings.reach_hours)
     windows = inputs.windows("executions", settings.evaluation_hours)
-    of_counts = partial(predictability, hours=inputs.hours, window_hours=settings.evaluation_hours)
-    predicted = session.grouped(confidence_counts(runs), ["agent_id"], COUNTS_IN_ORDER, of_counts)
     return agent_reliability(
         robustness(runs, windows),
         average_over_tasks(inputs.table("task_consistency")),
-        predicted,
+        _predicted(inputs, runs, windows, with_observed=with_observed),
         safety(runs, judgements, windows, early_hours=settings.reach_hours - settings.evaluation_hours),
+        executions if with_observed else None,
         windows,
     )
+
+
+def _is_asked(inputs: Inputs, executions: ir.Table) -> bool:
+    """Whether a task may be observed; most logs do not tell what runs were asked."""
+    return inputs.session.count(asked(executions).limit(1)) > 0
+
+
+def _predicted(inputs: Inputs, runs: ir.Table, windows: ir.Table, *, with_observed: bool) -> ir.Table:
+    """Predictability by hour, agent and source of tasks; observed runs are brought to their windows one by one."""
+    session = inputs.session
+    predicted = partial(predictability, hours=inputs.hours)
+    others = confidence_counts(runs.filter(runs.task_source != OBSERVED))
+    of_others = partial(predicted, window_hours=inputs.settings.evaluation_hours)
+    rows = session.grouped(others, AGENT, COUNTS_IN_ORDER, of_others)
+    observed = runs.filter(runs.task_source == OBSERVED, runs.confidence.notnull())
+    if not with_observed or not session.count(observed):
+        return rows
+    counts = confidence_counts(held_in(observed.drop("hour"), windows))
+    return ibis.union(rows, session.grouped(counts, AGENT, COUNTS_IN_ORDER, partial(predicted, window_hours=1)))
 
 
 def _least_consistent_tasks(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
     return latest.order_by("outcome_agreement", "agent_id", "task_id").select(
-        "hour", "agent_id", "task_id", "runs", "successes", "c_out", "c_traj_d", "c_traj_s", "c_conf", "c_res"
+        "hour",
+        "agent_id",
+        "task_source",
+        "task_id",
+        "runs",
+        "successes",
+        "c_out",
+        "c_traj_d",
+        "c_traj_s",
+        "c_conf",
+        "c_res",
     )
 
 
 def _least_reliable_agents(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
     return latest.order_by(latest.reliability.asc(nulls_first=False), "agent_id").select(
-        "hour", "agent_id", "reliability", "r_con", "r_pred", "r_rob", "r_saf", "tasks", "runs", "judged"
+        "hour", "agent_id", "task_source", "reliability", "r_con", "r_pred", "r_rob", "r_saf", "tasks", "runs", "judged"
     )
 
 
@@ -79,7 +127,10 @@ ASSETS = (
         preview_title="least consistent tasks",
         preview_rows=_least_consistent_tasks,
         blocked_by=("raw_logs",),
-        empty_without="two baseline runs of a task by an agent (executions with a task_id) in the evaluation window",
+        empty_without=(
+            "two baseline runs of a task by an agent (executions with a task_id, or with the same input) in the "
+            "evaluation window"
+        ),
         back_hours=lambda settings: settings.evaluation_hours,
         formula_version=FORMULA_VERSION,
     ),
@@ -89,7 +140,7 @@ ASSETS = (
         rows=_agents,
         preview_title="least reliable agents",
         preview_rows=_least_reliable_agents,
-        empty_without="an evaluation run (an execution with a task_id) in the evaluation window",
+        empty_without="an evaluation run (an execution with a task_id), or two with the same input, in the evaluation window",
         back_hours=lambda settings: settings.reach_hours,
         curves=_mean_scores,
         formula_version=FORMULA_VERSION,

@@ -2,9 +2,10 @@
 
 import ibis
 import pandas as pd
-from ibis import _, ir
+from ibis import Deferred, _, ir
 
 from health_assets.quality.batches import Source, hours, rows, with_fact, with_facts
+from health_assets.systems.reliability.tasks import OBSERVED, SOURCES
 
 
 def scored_tasks(source: Source) -> ir.Table:
@@ -23,6 +24,8 @@ def scored_reliability(source: Source) -> ir.Table:
     own = rows(source)
     has_dimensions = own.r_con.notnull() & own.r_pred.notnull() & own.r_rob.notnull()
     return own.mutate(
+        is_observed=(own.task_source == OBSERVED).cast("int64"),
+        has_repeated_share=own.repeated_share.notnull().cast("int64"),
         has_reliability=own.reliability.notnull().cast("int64"),
         has_dimensions=has_dimensions.cast("int64"),
         has_safety=own.r_saf.notnull().cast("int64"),
@@ -32,24 +35,30 @@ def scored_reliability(source: Source) -> ir.Table:
 
 
 def hours_of_tasks(source: Source) -> pd.DataFrame:
-    """`hours`, with the runs of all tasks, and the baseline runs in the windows."""
+    """`hours`, with the runs of all stated tasks, and the baseline runs that state one in the windows."""
     runs = source.session.table("executions")
-    frame = hours(source).assign(baseline_runs=_evaluation_runs(source, runs.filter(runs.condition == "baseline")))
-    return with_facts(frame, ["runs_of_tasks"], source.facts("task_consistency", _.runs.sum()))
+    frame = hours(source).assign(baseline_runs=_stated_runs(source, runs.filter(runs.condition == "baseline")))
+    return with_facts(frame, ["runs_of_tasks"], source.facts("task_consistency", _of_stated_tasks()))
 
 
 def hours_of_reliability(source: Source) -> pd.DataFrame:
-    """`hours`, with the runs and tasks of all agents, the evaluation runs in the windows, and rows of tasks."""
-    frame = hours(source).assign(runs_of_hours=_evaluation_runs(source, source.session.table("executions")))
-    own = source.facts("agent_reliability", _.runs.sum(), _.tasks.sum())
+    """`hours`, with the runs of stated tasks, the tasks of all agents, these runs in the windows, and rows of tasks."""
+    frame = hours(source).assign(runs_of_hours=_stated_runs(source, source.session.table("executions")))
+    own = source.facts("agent_reliability", _of_stated_tasks(), _.tasks.sum())
     frame = with_facts(frame, ["runs_in_windows", "tasks_of_agents"], own)
     return with_fact(frame, "task_rows", source.counts("task_consistency"))
 
 
-def _evaluation_runs(source: Source, executions: ir.Table) -> list[int]:
-    """For each hour checked, those of the executions in the window that ends with it that are evaluation runs."""
+def _of_stated_tasks() -> Deferred:
+    """The runs of tasks that the log states, which count whatever else there is."""
+    return _.runs.sum(where=_.task_source == SOURCES[0]).fill_null(0)
+
+
+def _stated_runs(source: Source, executions: ir.Table) -> list[int]:
+    """For each hour checked, those of the executions in the window that ends with it that state a task."""
     length = source.settings.evaluation_hours
     span = source.hours.extended_back(length - 1)
-    by_hour = source.facts(executions.filter(executions.task_id.notnull()), _.count(), hours=span)
+    runs = executions.filter(executions.task_id.notnull(), executions.task_source == SOURCES[0])
+    by_hour = source.facts(runs, _.count(), hours=span)
     counts = [by_hour.get(hour, (0,))[0] for hour in span]
     return [sum(counts[place : place + length]) for place in range(len(source.hours))]

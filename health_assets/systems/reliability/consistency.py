@@ -10,6 +10,7 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import HourRange
+from health_assets.systems.reliability.tasks import LEAST_RUNS, PLACE
 from health_assets.systems.reliability.timeline import (
     Numbers,
     Stretches,
@@ -21,29 +22,34 @@ from health_assets.systems.reliability.timeline import (
 )
 
 EPSILON = 1e-8
-LEAST_RUNS = 2
+MOST_COMPARED = 20
+"""Runs of an observed task and hour whose trajectories are compared: ordinary runs may be many, and all different."""
 RESOURCES = ("cost_usd", "runtime_s", "api_calls", "action_count", "error_count", "call_latency_s")
 AVERAGED = ("c_out", "c_traj_d", "c_traj_s", "c_conf", "c_res", "outcome_agreement")
-TASK = ("agent_id", "task_id")
+TASK = ("agent_id", "task_id", "task_source")
 RUNS_IN_ORDER = (*TASK, "hour", "execution_id", "source_file", "line_number")
 
 SHARE_UNITS = 1e15
 """Shares are averaged as whole numbers of 1e-15, which add up to the same in any order."""
 
 
-def baseline_runs(executions: ir.Table) -> ir.Table:
+RUN_COLUMNS = (*RUNS_IN_ORDER, "condition", "succeeded", "actions", "confidence", *RESOURCES)
+"""Columns of executions that `baseline_runs` needs."""
+
+
+def baseline_runs(runs: ir.Table) -> ir.Table:
     """The runs that consistency is about.
 
     Args:
-        executions: cleaned executions.
+        runs: rows of `tasks.runs_of_tasks` with `RUN_COLUMNS`.
 
     Returns:
         `RUNS_IN_ORDER`, `succeeded`, confidence and resources as floating-point numbers, and `actions`, null where
         there are none or the run failed, because trajectories of successful runs alone are compared.
     """
-    runs = executions.filter(executions.task_id.notnull(), executions.condition == "baseline")
+    runs = runs.filter(runs.condition == "baseline")
     numbers = {name: runs[name].cast("float64") for name in ("confidence", *RESOURCES)}
-    is_compared = runs.succeeded & (runs.actions.length() > 0)
+    is_compared = runs.succeeded & (runs.actions.length() > 0) & (runs[PLACE] < MOST_COMPARED)
     actions = is_compared.ifelse(runs.actions, ibis.null(runs.actions.type()))
     return runs.select(*RUNS_IN_ORDER, "succeeded", **numbers, actions=actions)
 
@@ -56,7 +62,7 @@ def task_consistency(runs: pa.Table, hours: HourRange, window_hours: int) -> pa.
         hours: the hours that windows end with; at least one.
         window_hours: length of the window.
     """
-    group = group_numbers(runs["agent_id"], runs["task_id"])
+    group = group_numbers(*(runs[name] for name in TASK))
     timeline = Timeline(group, hour_numbers(runs["hour"]), hours, window_hours)
     windows = timeline.stretches()
     windows = windows[windows.sizes >= LEAST_RUNS]
@@ -68,7 +74,7 @@ def task_consistency(runs: pa.Table, hours: HourRange, window_hours: int) -> pa.
     place, hour = timeline.over_hours(windows)
     names = runs.select(list(TASK)).take(pa.array(windows.start[place]))
     columns = {name: _with_nulls(column[place]) for name, column in values.items()}
-    return pa.table({"hour": hour, "agent_id": names["agent_id"], "task_id": names["task_id"], **columns})
+    return pa.table({"hour": hour, **{name: names[name] for name in TASK}, **columns})
 
 
 def average_over_tasks(tasks: ir.Table) -> ir.Table:

@@ -3,9 +3,10 @@
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, unique
 from health_assets.systems.reliability import batches
-from health_assets.systems.reliability.consistency import AVERAGED, LEAST_RUNS, RESOURCES
+from health_assets.systems.reliability.consistency import AVERAGED, RESOURCES
 from health_assets.systems.reliability.predictability import SCORES
 from health_assets.systems.reliability.robustness import RATIOS
+from health_assets.systems.reliability.tasks import LEAST_RUNS
 
 WINDOWS_ARE_COVERED = Check(
     name="windows_are_covered", expectations=at_least("hours_covered", "window_hours"), severity="warn"
@@ -56,6 +57,7 @@ SHARES = (
     "s_comp",
     "s_harm",
     "baseline_accuracy",
+    "repeated_share",
 )
 
 AGENT_RELIABILITY = Suite(
@@ -75,6 +77,7 @@ AGENT_RELIABILITY = Suite(
             ],
         ),
         Check(name="reliability_stands_on_three_dimensions", expectations=equal("has_reliability", "has_dimensions")),
+        Check(name="observed_tasks_tell_their_share", expectations=equal("is_observed", "has_repeated_share")),
         Check(name="safety_stands_on_judgements", expectations=equal("has_safety", "is_judged")),
         Check(
             name="windows_agree_with_the_executions",

@@ -11,35 +11,63 @@ from ibis import ir
 
 from health_assets.scoring.relations import lookup
 from health_assets.systems.reliability.robustness import RATIOS
+from health_assets.systems.reliability.tasks import OBSERVED, of_best_source
 
 COUNTS = ("tasks", "runs_with_confidence", "judged", "violated")
 
 
 def agent_reliability(
-    runs: ir.Table, consistency: ir.Table, predictability: ir.Table, safety: ir.Table, windows: ir.Table
+    runs: ir.Table,
+    consistency: ir.Table,
+    predictability: ir.Table,
+    safety: ir.Table,
+    executions: ir.Table | None,
+    windows: ir.Table,
 ) -> ir.Table:
-    """One row per hour and agent with evaluation runs in the window: every column of `agent_reliability`.
+    """One row per hour and agent with runs of tasks in the window: every column of `agent_reliability`.
+
+    Of an agent's tasks of several sources those of the best one count alone.
 
     r_con = mean of c_out, (c_traj_d + c_traj_s) / 2 and c_res; r_pred = p_brier; r_rob = mean of the ratios;
     reliability = (r_con + r_pred + r_rob) / 3.
 
     Args:
         runs: rows of `robustness`.
-        consistency: rows of `average_over_tasks`.
+        consistency: rows of `average_over_tasks`, which are of the best source alone.
         predictability: rows of `predictability`.
         safety: rows of `safety`.
+        executions: cleaned executions, at least of the windows; None where no task is observed.
         windows: `hour`, `window_start`, `window_end` and `hours_covered` of every hour asked for.
     """
-    rows = lookup(runs, windows.select("hour", "window_start", "window_end", "hours_covered"), "hour")
-    for part in (consistency, predictability, safety):
-        rows = lookup(rows, part, ["hour", "agent_id"])
+    best = of_best_source(runs)
+    rows = lookup(best, windows.select("hour", "window_start", "window_end", "hours_covered"), "hour")
+    rows = lookup(rows, consistency, ["hour", "agent_id"])
+    for part in (predictability, safety):
+        rows = lookup(rows, part, ["hour", "agent_id", "task_source"])
+    share: ir.FloatingValue = ibis.null("float64")
+    if executions is not None:
+        observed = best.filter(best.task_source == OBSERVED)
+        rows = lookup(rows, _executions_of(observed, executions, windows), ["hour", "agent_id"])
+        share = rows.runs / (rows.task_source == OBSERVED).ifelse(rows.executions, ibis.null("int64"))
     rows = rows.mutate(
+        repeated_share=share,
         r_con=_mean([rows.c_out, _mean([rows.c_traj_d, rows.c_traj_s]), rows.c_res]),
         r_pred=rows.p_brier,
         r_rob=_mean([rows[name] for name in RATIOS.values()]),
         **{name: rows[name].fill_null(0).cast("int64") for name in COUNTS},
     )
     return rows.mutate(reliability=(rows.r_con + rows.r_pred + rows.r_rob) / 3)
+
+
+def _executions_of(observed: ir.Table, executions: ir.Table, windows: ir.Table) -> ir.Table:
+    """Of agents with observed tasks, the number of all executions in each window."""
+    counted = (
+        executions.semi_join(observed, "agent_id").group_by(["agent_id", "hour"]).aggregate(executions=ibis._.count())
+    )
+    held = counted.rename(run_hour="hour").inner_join(
+        windows, [ibis._.run_hour >= windows.window_start, ibis._.run_hour < windows.window_end]
+    )
+    return held.group_by(["hour", "agent_id"]).aggregate(executions=held.executions.sum().cast("int64"))
 
 
 def _mean(values: Sequence[ir.FloatingValue]) -> ir.FloatingValue:

@@ -1,7 +1,8 @@
 """Predictability (source 2, "Predictability"): how well an agent's confidence tells which of its runs succeed.
 
-An agent's baseline runs with a confidence are judged together, whatever their task. All formulas need no more than how
-many runs of each confidence there are and how many of them succeeded, so runs are counted first.
+An agent's baseline runs with a confidence are judged together, whatever their task, where these are of one source. All
+formulas need no more than how many runs of each confidence there are and how many of them succeeded, so runs are
+counted first.
 """
 
 from dataclasses import dataclass
@@ -25,27 +26,28 @@ from health_assets.systems.reliability.timeline import (
 BINS = 10
 EDGES = np.arange(1, BINS) / BINS
 """Lower limits of the bins but the first; ten times the double below 0.9 would be 9."""
-COUNTS_IN_ORDER = ("agent_id", "hour", "confidence")
+AGENT = ("agent_id", "task_source")
+COUNTS_IN_ORDER = (*AGENT, "hour", "confidence")
 SCORES = ("p_brier", "p_cal", "p_auroc", "p_rc")
 
 
-def confidence_counts(executions: ir.Table) -> ir.Table:
-    """Baseline runs by agent, hour and confidence: `runs` and, of them, `successes`."""
-    runs = executions.filter(
-        executions.task_id.notnull(), executions.condition == "baseline", executions.confidence.notnull()
-    )
+def confidence_counts(runs: ir.Table) -> ir.Table:
+    """Baseline runs by agent, source of tasks, hour and confidence: `runs` and, of them, `successes`."""
+    runs = runs.filter(runs.condition == "baseline", runs.confidence.notnull())
     return runs.group_by(COUNTS_IN_ORDER).aggregate(runs=runs.count(), successes=runs.count(where=runs.succeeded))
 
 
 def predictability(counts: pa.Table, hours: HourRange, window_hours: int) -> pa.Table:
-    """One row per hour and agent with a confidence in the window: the scores, and `runs_with_confidence`.
+    """One row per hour, agent and source with a confidence in the window: the scores, and `runs_with_confidence`.
 
     Args:
         counts: rows of `confidence_counts`, sorted by `COUNTS_IN_ORDER`, of `hours` and the window before them.
         hours: the hours that windows end with; at least one.
         window_hours: length of the window.
     """
-    timeline = Timeline(group_numbers(counts["agent_id"]), hour_numbers(counts["hour"]), hours, window_hours)
+    timeline = Timeline(
+        group_numbers(*(counts[name] for name in AGENT)), hour_numbers(counts["hour"]), hours, window_hours
+    )
     windows = timeline.stretches()
     total = running_sums(counts["runs"].to_numpy())
     runs = total[windows.end] - total[windows.start]
@@ -54,8 +56,9 @@ def predictability(counts: pa.Table, hours: HourRange, window_hours: int) -> pa.
     scores = np.concatenate([np.empty((len(SCORES), 0)), *parts], axis=1)
     place, hour = timeline.over_hours(windows)
     columns = {name: pa.array(values[place], from_pandas=True) for name, values in zip(SCORES, scores, strict=True)}
-    agents = counts["agent_id"].take(pa.array(windows.start[place]))
-    return pa.table({"hour": hour, "agent_id": agents, **columns, "runs_with_confidence": runs[place]})
+    agents = counts.select(list(AGENT)).take(pa.array(windows.start[place]))
+    names = {name: agents[name] for name in AGENT}
+    return pa.table({"hour": hour, **names, **columns, "runs_with_confidence": runs[place]})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
+from health_assets.systems.reliability.tasks import OBSERVED
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10
@@ -18,6 +19,8 @@ TASKS_SHOWN = 5
 LOW, HIGH = 0.5, 0.8
 """Scores below the first are shown in red, from the second on in green."""
 
+EVALUATION, OBSERVATION = "Reliability evaluation", "Reliability as observed"
+"""Titles of the agents whose tasks an evaluation repeated, and of those that were asked the same again by chance."""
 SCORES = ("reliability", "r_con", "r_pred", "r_rob", "r_saf", "baseline_accuracy")
 COUNTS = ("tasks", "runs", "judged")
 SCORES_OF_TASK = ("c_out", "c_traj_d", "c_traj_s", "c_res")
@@ -29,11 +32,20 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     if latest is None:
         return
     agents, tasks = (session.hours_of(name, HourRange.of(latest)) for name in ("agent_reliability", "task_consistency"))
+    for name, is_observed in ((EVALUATION, False), (OBSERVATION, True)):
+        own, own_tasks = (rows.filter((rows.task_source == OBSERVED) == is_observed) for rows in (agents, tasks))
+        if session.count(own):
+            _print_agents(console, session, f"{name} at {latest:%Y-%m-%d %H:%M} UTC: ", own, own_tasks)
+
+
+def _print_agents(console: Console, session: Session, heading: str, agents: ir.Table, tasks: ir.Table) -> None:
     [fleet] = session.dicts(_fleet(agents))
-    title = Text(f"Reliability evaluation at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
+    title = Text(heading, style="bold")
     title.append(f"{counted(fleet['agents'], 'agent')}, {counted(fleet['runs'], 'run')}, ")
     title.append(f"{counted(fleet['tasks'], 'repeated task')} ")
     title.append(f"in {(fleet['window_end'] - fleet['window_start']) // HOUR} h")
+    if fleet["repeated_share"] is not None:
+        title.append(f"; {fleet['repeated_share']:.0%} of their runs repeat a task")
     console.print()
     console.print(title)
     is_brief = is_narrow(console)
@@ -46,6 +58,7 @@ def _fleet(agents: ir.Table) -> ir.Table:
     return agents.aggregate(
         agents=agents.count(), runs=agents.runs.sum(), tasks=agents.tasks.sum(),
         window_start=agents.window_start.min(), window_end=agents.window_end.max(),
+        repeated_share=agents.runs.sum() / (agents.runs / agents.repeated_share).sum(),
     )  # fmt: skip
 
 

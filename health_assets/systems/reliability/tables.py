@@ -9,7 +9,8 @@ class TaskConsistency(Windowed, table=True):
     __tablename__ = "task_consistency"
 
     agent_id: str = text("Agent.", key=True)
-    task_id: str = text("Evaluation task.", key=True)
+    task_id: str = text("Evaluation task; `input:` and a digest for an observed one.", key=True)
+    task_source: str = text("Where the task is from: `stated`, `evaluation` or `observed`.")
     runs: int = count("Baseline runs, at least 2.")
     successes: int = count("Baseline runs that succeeded.")
     c_out: float = number("Outcome consistency, 0 to 1.")
@@ -29,11 +30,18 @@ class TaskConsistency(Windowed, table=True):
 
 
 class AgentReliability(Windowed, table=True):
-    """The reliability evaluation of every agent with evaluation runs (a task_id) in the evaluation window."""
+    """The reliability evaluation of every agent with runs of tasks in the evaluation window."""
 
     __tablename__ = "agent_reliability"
 
     agent_id: str = text("Agent.", key=True)
+    task_source: str = text(
+        "Where its tasks are from: `stated` by the log, items of an `evaluation`, or `observed` where it was asked the "
+        "same again; those of the best source alone count."
+    )
+    repeated_share: float | None = number(
+        "Share of all its executions in the window that are of a repeated task; null unless tasks are observed."
+    )
     reliability: float | None = number("Mean of r_con, r_pred and r_rob, 0 to 1; null unless all three exist.")
     r_con: float | None = number("Consistency: outcome, trajectory and resources at equal weight where available.")
     c_out: float | None = number("Mean outcome consistency over tasks.")
@@ -58,7 +66,7 @@ class AgentReliability(Windowed, table=True):
     )
     baseline_accuracy: float | None = number("Share of baseline runs that succeeded.")
     tasks: int = count("Tasks with at least 2 baseline runs.")
-    runs: int = count("Evaluation runs in the window, under any condition.")
+    runs: int = count("Runs of tasks in the window, under any condition; of observed ones those that are repeated.")
     baseline_runs: int = count("Baseline runs among them.")
     runs_with_confidence: int = count("Baseline runs that report a confidence.")
     judged: int = count("Evaluation runs that were judged.")

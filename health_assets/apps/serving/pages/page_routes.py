@@ -26,6 +26,7 @@ from health_assets.apps.serving.pages.models_page import models_page
 from health_assets.apps.serving.pages.page import Format, Page
 from health_assets.apps.serving.pages.page_service import Pages
 from health_assets.apps.serving.pages.reliability_page import By as ReliabilityBy
+from health_assets.apps.serving.pages.reliability_page import Kind as ReliabilityKind
 from health_assets.apps.serving.pages.reliability_page import Sort as ReliabilitySort
 from health_assets.apps.serving.pages.reliability_page import TaskSort, reliability_page
 from health_assets.apps.serving.pages.reliability_page import Wanted as ReliabilityWanted
@@ -184,14 +185,16 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         agent: Annotated[str | None, Query(max_length=1024)] = None,
         sort: ReliabilitySort = "reliability",
         tasks: TaskSort = "outcome_agreement",
+        kind: ReliabilityKind | None = None,
         by: ReliabilityBy = "agent",
         page: PageNumber = 1,
         task_page: PageNumber = 1,
     ) -> Response:
         """Repeated tasks and what they tell of agents: metrics by agent, and outcomes by task."""
         wanted = ReliabilityWanted(
-            text=q, agent=agent, sort=sort, tasks=tasks, by=by, page=page, task_page=task_page, most=most_rows(how)
-        )
+            text=q, agent=agent, sort=sort, tasks=tasks, by=by, kind=kind, page=page, task_page=task_page,
+            most=most_rows(how),
+        )  # fmt: skip
         asked = request.scope[ASKED]
         return response_of(pages.answer(asked, lambda look: reliability_page(look, wanted), hour=hour, how=how))
 

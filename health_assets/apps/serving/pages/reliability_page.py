@@ -6,7 +6,7 @@ formulas (`systems.reliability`).
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,9 @@ from health_assets.core.errors import HealthAssetsError
 By = Literal["agent", "task"]
 Sort = Literal["reliability", "r_con", "r_pred", "r_rob", "r_saf", "baseline_accuracy", "runs", "name"]
 TaskSort = Literal["outcome_agreement", "success_share", "c_out", "c_traj_d", "c_traj_s", "c_res", "runs", "name"]
+Kind = Literal["evaluated", "observed"]
+"""Whether tasks were repeated by an evaluation, or an agent was asked the same again; the two are never in one list."""
+OBSERVED = "observed"
 LISTINGS: dict[str, str] = {"agent": "agents", "task": "tasks"}
 LEAST_OF_SHADES = (0.9, 0.8, 0.7, 0.5)
 """From which value on a cell is so pale; below the last it is the darkest."""
@@ -88,9 +91,26 @@ TASK_METRICS = (
     *GROUPS[1][1],
 )  # fmt: skip
 METRICS = tuple(metric for _, metrics in GROUPS for metric in metrics)
-COUNTS = ("tasks", "runs", "baseline_runs", "runs_with_confidence", "judged", "violated")
+COUNTS = (
+    "task_source",
+    "repeated_share",
+    "tasks",
+    "runs",
+    "baseline_runs",
+    "runs_with_confidence",
+    "judged",
+    "violated",
+)
 AGENT_COLUMNS = ("agent_id", *(metric.name for metric in METRICS), *COUNTS, "team")
-TASK_COLUMNS = ("agent_id", "task_id", "runs", "successes", *(metric.name for metric in TASK_METRICS), "team")
+TASK_COLUMNS = (
+    "agent_id",
+    "task_id",
+    "task_source",
+    "runs",
+    "successes",
+    *(metric.name for metric in TASK_METRICS),
+    "team",
+)
 CURVE = ("reliability", "r_con", "r_pred", "r_rob", "r_saf")
 SQUARES_OF_AN_AGENT = 12
 
@@ -105,6 +125,7 @@ class Wanted:
         sort: the order of agents, the worst first.
         tasks: the order of tasks, the worst first.
         by: the list that CSV writes.
+        kind: whose tasks; by default those of evaluations, where there are any. An agent is of one kind.
         page: of agents, from 1.
         task_page: of tasks, from 1.
         most: rows of a page.
@@ -115,6 +136,7 @@ class Wanted:
     sort: Sort = "reliability"
     tasks: TaskSort = "outcome_agreement"
     by: By = "agent"
+    kind: Kind | None = None
     page: int = 1
     task_page: int = 1
     most: int = ROWS_PER_PAGE
@@ -126,7 +148,11 @@ def reliability_page(look: Look, wanted: Wanted) -> Page:
     Raises:
         HealthAssetsError: an agent is asked for of which nothing is known.
     """
-    agents, tasks = look.at("reliability"), _with_shares(look.at("tasks"))
+    all_agents, tasks = look.at("reliability"), _with_shares(look.at("tasks"))
+    counts = {kind: _of_kind(all_agents, kind).num_rows for kind in get_args(Kind)}
+    kind: Kind = wanted.kind or ("observed" if counts["observed"] and not counts["evaluated"] else "evaluated")
+    agents = _of_kind(all_agents, kind) if wanted.agent is None else all_agents
+    tasks = _of_kind(tasks, kind) if wanted.agent is None else tasks
     found = containing(agents, "agent_id", wanted.text)
     if wanted.agent is not None:
         found, tasks = (_of_agent(rows, wanted.agent) for rows in (agents, tasks))
@@ -134,9 +160,12 @@ def reliability_page(look: Look, wanted: Wanted) -> Page:
             raise HealthAssetsError(
                 "No evaluation of this agent is known at this hour; /ui/reliability lists the agents that have one."
             )
+        kind = _kind(found.column("task_source")[0].as_py())
     listed = sliced(_columns(found, AGENT_COLUMNS), _order(wanted.sort, ["agent_id"]), wanted.page, wanted.most)
     told: dict[str, Any] = {
         "hour": look.hour,
+        "kind": kind,
+        "counts": counts,
         "count": agents.num_rows,
         "found": found.num_rows,
         "task_count": tasks.num_rows,
@@ -145,7 +174,7 @@ def reliability_page(look: Look, wanted: Wanted) -> Page:
             _columns(tasks, TASK_COLUMNS), _order(wanted.tasks, ["agent_id", "task_id"]), wanted.task_page, wanted.most
         ),
         "metrics": {metric.name: metric.meaning for metric in (*METRICS, *TASK_METRICS)},
-        "curve": [] if wanted.agent is None else _curve(look, wanted.agent),
+        "curve": [] if wanted.agent is None else _curve(look, wanted.agent, kind),
     }
     shown = {
         "wanted": wanted,
@@ -157,7 +186,13 @@ def reliability_page(look: Look, wanted: Wanted) -> Page:
         "shades": _shades(),
         "squares": _squares(tasks, listed) if wanted.agent is None else {},
         "most_squares": SQUARES_OF_AN_AGENT,
-        "query": [f"by={wanted.by}", f"sort={wanted.sort}", f"tasks={wanted.tasks}", f"q={part(wanted.text)}"]
+        "query": [
+            f"by={wanted.by}",
+            f"kind={kind}",
+            f"sort={wanted.sort}",
+            f"tasks={wanted.tasks}",
+            f"q={part(wanted.text)}",
+        ]
         + ([] if wanted.agent is None else [f"agent={part(wanted.agent)}"]),
     }
     return Page(name="reliability", title="Reliability", told=told, listing=LISTINGS[wanted.by], shown=shown)
@@ -179,6 +214,17 @@ def _shades() -> list[tuple[str, str]]:
 
 def _of_agent(rows: pa.Table, agent_id: str) -> pa.Table:
     return rows.filter(pc.equal(rows.column("agent_id"), agent_id)) if rows.num_rows else rows
+
+
+def _kind(task_source: str) -> Kind:
+    return "observed" if task_source == OBSERVED else "evaluated"
+
+
+def _of_kind(rows: pa.Table, kind: Kind) -> pa.Table:
+    if not rows.num_rows:
+        return rows
+    is_observed = pc.equal(rows.column("task_source"), OBSERVED)
+    return rows.filter(is_observed if kind == "observed" else pc.invert(is_observed))
 
 
 def _columns(rows: pa.Table, names: tuple[str, ...]) -> pa.Table:
@@ -215,10 +261,10 @@ def _squares(tasks: pa.Table, agents: list[dict[str, Any]]) -> dict[str, list[di
     return found
 
 
-def _curve(look: Look, agent_id: str) -> list[dict[str, Any]]:
-    """The scores of an agent of the last 30 days, a row an hour from the first that is known."""
-    rows = look.of("reliability", agent_id, look.back(30), ("hour", "agent_id", *CURVE))
-    by_hour = {row["hour"]: row for row in rows}
+def _curve(look: Look, agent_id: str, kind: Kind) -> list[dict[str, Any]]:
+    """The scores of an agent by tasks of a kind, of the last 30 days, a row an hour from the first that is known."""
+    rows = look.of("reliability", agent_id, look.back(30), ("hour", "agent_id", "task_source", *CURVE))
+    by_hour = {row["hour"]: row for row in rows if _kind(row["task_source"]) == kind}
     return [
         {"hour": hour, **{name: by_hour[hour][name] if hour in by_hour else None for name in CURVE}}
         for hour in look.back(30)

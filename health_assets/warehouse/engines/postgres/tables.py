@@ -17,7 +17,7 @@ from sqlmodel import AutoString, SQLModel
 from health_assets.schema.catalog import ALL_TABLES
 
 ALEMBIC_TABLE = "alembic_version"
-RARE = {"executions": ("agent_id_reported", "task_id")}
+RARE = {"executions": ("agent_id_reported", "task_id", "input_digest")}
 """By table, columns that are mostly null, of which rows that have them are looked for."""
 
 

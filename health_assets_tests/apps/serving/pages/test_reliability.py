@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -203,3 +204,23 @@ def test_an_hour_without_evaluations_is_told_as_that(world: World) -> None:
     look = world.look(hour=HOURS.start - HOUR)
     assert "No execution of the evaluation window carries a task_id" in _html(look)
     assert _page(look).told["agents"] == _page(look).told["tasks"] == []
+
+
+def test_observed_tasks_have_a_list_of_their_own(tmp_path: Path) -> None:
+    """`seen` was asked the same in 2 of 3 runs, and the first hour holds nothing but those."""
+    asked = [execution(f"s{n}", "seen", START, input="pay" if n else "hello") for n in range(3)]
+    stated = [execution(f"t{n}", "told", START + HOUR, task_id="t") for n in range(2)]
+    project = Project(tmp_path)
+    project.write_log("a.jsonl", map(line, [*asked, *stated]))
+    project.materialize(HOURS, only=STEPS)
+    look = world_of(project, HOURS).look()
+    listed = {kind: _page(look, kind=kind).told for kind in (None, "evaluated", "observed")}
+    agents, tasks = ({kind: [row["agent_id"] for row in told[rows]] for kind, told in listed.items()}
+                     for rows in ("agents", "tasks"))  # fmt: skip
+    assert agents == tasks == {None: ["told"], "evaluated": ["told"], "observed": ["seen"]}
+    assert listed[None]["counts"] == {"evaluated": 1, "observed": 1}
+    assert [row["repeated_share"] for row in listed["observed"]["agents"]] == [2 / 3]
+    assert "1 agents as observed</a>" in _html(look)
+    assert "67 % of this agent's runs repeat a task" in _html(look, agent="seen")
+    early = _page(world_of(project, HOURS).look(hour=START)).told
+    assert (early["kind"], [row["agent_id"] for row in early["agents"]]) == ("observed", ["seen"])
