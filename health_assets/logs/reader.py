@@ -35,6 +35,7 @@ from health_assets.logs.tally import COUNTED_COLUMNS, Content, Tally
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
 from health_assets.schema.records import SIGNAL_COLUMNS
 from health_assets.scoring.target_columns import resolve_sla
+from health_assets.scoring.usage import AMOUNTS
 
 ROWS_PER_BATCH = 100_000
 
@@ -296,9 +297,7 @@ def _columns_made(targets: Targets, believed: Sequence[int]) -> dict[str, str]:
         "untimed_s": f"CASE WHEN NOT {IS_TIMED} THEN {STATED_S} END",
         "succeeded": "status = 'success'",
         "condition": "coalesce(condition, 'baseline')",
-        "cost_usd_reported": "cost_usd",
-        "input_tokens_reported": "input_tokens",
-        "output_tokens_reported": "output_tokens",
+        **{f"{amount}_reported": amount for amount in AMOUNTS},
         "action_count": "len(actions)",
         **signals,
         "violations": "violations::VARCHAR",

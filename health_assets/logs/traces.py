@@ -199,6 +199,10 @@ def _sum(amount: str) -> str:
     return f"CAST(sum({counted}) AS BIGINT) AS {amount}"
 
 
+def _own_or_summed(amount: str) -> str:
+    return f"coalesce(span.{amount}, called_models.{amount}) AS {amount}, span.{amount} AS {amount}_reported"
+
+
 def _agreed(condition: str) -> str:
     """The model that all calls which meet a condition and tell one have; null where they differ or tell none."""
     least, greatest = (f"{extreme}(model) FILTER ({condition})" for extreme in ("min", "max"))
@@ -222,11 +226,7 @@ SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || sp
     {_RUNTIME_US} / 1e6 AS runtime_s, coalesce(span.session_id, above.wrapper_session) AS session_id,
     'baseline' AS condition,
     coalesce(model_that_answered, span.model, model_that_failed) AS model, failures.error,
-    coalesce(span.cost_usd, called_models.cost_usd) AS cost_usd, span.cost_usd AS cost_usd_reported,
-    coalesce(span.input_tokens, called_models.input_tokens) AS input_tokens,
-    span.input_tokens AS input_tokens_reported,
-    coalesce(span.output_tokens, called_models.output_tokens) AS output_tokens,
-    span.output_tokens AS output_tokens_reported,
+    {", ".join(map(_own_or_summed, AMOUNTS))},
     actions, len(actions) AS action_count, span.span_id
 FROM nodes AS span JOIN above ON above.id = span.id AND above.execution = span.id
 LEFT JOIN failures ON failures.id = span.id
@@ -244,7 +244,7 @@ span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span
 
 _MODEL_CALLS = f"""
 SELECT {_OF_A_CALL}, coalesce(span.model, '{UNKNOWN_MODEL}') AS model, span.response_model,
-    span.input_tokens, span.output_tokens, span.cost_usd, span.output_digest
+    {", ".join(f"span.{name}" for name in AMOUNTS)}, span.output_digest
 FROM calls AS span LEFT JOIN nodes AS caller ON caller.id = span.execution
 WHERE {_IS_ASKED}
 """

@@ -11,7 +11,8 @@ from health_assets.scoring.identities import claimant_of, names_of_runs
 
 MOST_TOKENS = 10**12
 MOST_USD = 1e9
-MOST = {"input_tokens": MOST_TOKENS, "output_tokens": MOST_TOKENS, "cost_usd": MOST_USD}
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens")
+MOST = {**dict.fromkeys(TOKENS, MOST_TOKENS), "cost_usd": MOST_USD}
 """What an execution and a model call may both state, and the most of it that counts in a sum: a line that states more
 must not make the sum too great to hold, which would stop the run."""
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from health_assets.core.console import plain_table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
+from health_assets.core.wording import counted, share
 from health_assets.scoring.usage import AMOUNTS
 from health_assets.warehouse.session import Session
 
@@ -68,14 +68,22 @@ def _costliest(usage: ir.Table) -> ir.Table:
 def _in_words(fleet: dict[str, Any]) -> str:
     """Tokens and cost of the fleet, and how many of its executions tell them."""
     tokens = [
-        f"{fleet[name]:,} tokens {way}"
-        for name, way in (("input_tokens", "in"), ("output_tokens", "out"))
+        f"{fleet[name]:,} tokens {way}{_part(fleet[part], fleet[name], word)}"
+        for name, way, part, word in (
+            ("input_tokens", "in", "cache_read_tokens", "cached"),
+            ("output_tokens", "out", "reasoning_tokens", "reasoning"),
+        )
         if fleet[name] is not None
     ]
     told = [(", ".join(tokens), fleet["executions_with_tokens"])] if tokens else []
     if fleet["cost_usd"] is not None:
         told.append((_dollars(fleet["cost_usd"]), fleet["executions_with_cost"]))
     return "; ".join(f"{amount}, told by {counted(executions, 'execution')}" for amount, executions in told)
+
+
+def _part(part: int | None, whole: int, word: str) -> str:
+    """Which share of tokens is of a kind, in brackets; nothing where no execution tells it."""
+    return f" ({share(part / whole)} {word})" if part is not None and part <= whole != 0 else ""
 
 
 def _table(agents: list[dict[str, Any]], telling: int) -> Table:

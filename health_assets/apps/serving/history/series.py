@@ -277,7 +277,8 @@ SERIES: tuple[Series, ...] = (
         rows=_runs,
         face=(
             "hour", "agent_id", "agent_version", "model", "platform", "executions", "successes", "input_tokens",
-            "output_tokens", "cost_usd", "executions_with_cost", "executions_with_tokens",
+            "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens", "cost_usd",
+            "executions_with_cost", "executions_with_tokens",
         ),
     ),
     Series(
