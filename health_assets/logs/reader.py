@@ -34,6 +34,7 @@ from health_assets.logs.stores import is_trusted
 from health_assets.logs.tally import COUNTED_COLUMNS, Content, Tally
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
 from health_assets.schema.records import SIGNAL_COLUMNS
+from health_assets.scoring.prices import STATED
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.scoring.usage import AMOUNTS
 
@@ -298,6 +299,7 @@ def _columns_made(targets: Targets, believed: Sequence[int]) -> dict[str, str]:
         "succeeded": "status = 'success'",
         "condition": "coalesce(condition, 'baseline')",
         **{f"{amount}_reported": amount for amount in AMOUNTS},
+        "cost_source": f"CASE WHEN cost_usd IS NOT NULL THEN '{STATED}' END",
         "action_count": "len(actions)",
         **signals,
         "violations": "violations::VARCHAR",

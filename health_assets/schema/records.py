@@ -100,6 +100,10 @@ class ExecutionColumns(FromLine):
         "Cost in US dollars: the record's own, else the sum over its model calls.", line=Number(sample=0.002)
     )
     cost_usd_reported: float | None = number("Cost that the record itself states.")
+    cost_source: str | None = text(
+        "`stated` by the record or its model calls, or `computed` from prices where none of them states any; null "
+        "without a cost."
+    )
     input_tokens: int | None = count(
         "Tokens into models: the record's own, else the sum over its model calls.", line=Count(sample=1200)
     )
@@ -201,6 +205,7 @@ class ModelCallColumns(FromLine):
     )
     reasoning_tokens: int | None = count("Output tokens that the model reasoned with.", line=Count(sample=30))
     cost_usd: float | None = number("Cost in US dollars.", line=Number(sample=0.002))
+    cost_source: str | None = text("`stated`, or `computed` from prices; null without a cost.")
     error: str | None = text("Error as the log states it.", line=FreeText())
     output_digest: str | None = text(
         "Digest of what the model answered, to tell repeated answers; null where the log does not tell.",

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import HourRange
+from health_assets.scoring.prices import STATED
 from health_assets.systems.reliability.timeline import (
     Numbers,
     Stretches,
@@ -42,6 +43,7 @@ def baseline_runs(executions: ir.Table) -> ir.Table:
         there are none or the run failed, because trajectories of successful runs alone are compared.
     """
     runs = executions.filter(executions.task_id.notnull(), executions.condition == "baseline")
+    runs = runs.mutate(cost_usd=(runs.cost_source == STATED).ifelse(runs.cost_usd, ibis.null("float64")))
     numbers = {name: runs[name].cast("float64") for name in ("confidence", *RESOURCES)}
     is_compared = runs.succeeded & (runs.actions.length() > 0)
     actions = is_compared.ifelse(runs.actions, ibis.null(runs.actions.type()))
