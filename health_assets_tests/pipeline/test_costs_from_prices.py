@@ -149,6 +149,20 @@ def test_in_any_order_of_arrival_costs_are_those_of_a_rebuild(tmp_path: Path) ->
     assert {row["cost_source"] for row in project.rows("executions")} == {"stated", "computed", None}
 
 
+def test_an_hour_made_alone_has_the_costs_of_its_part_of_a_range(tmp_path: Path) -> None:
+    hours = hours_from(START, 3)
+    runs = [execution(f"e{n}", "a", AT + n * HOUR) for n in range(3)]
+    calls = [call(n, at=AT + n * HOUR, **USED) | {"execution_id": f"e{n}"} for n in range(3)]
+    alone, whole = Project(tmp_path / "alone", {}, 3, 3), Project(tmp_path / "whole", {}, 3, 3)
+    last = HourRange.of(hours.end - HOUR)
+    for project, asked in ((alone, last), (whole, hours)):
+        project.write_log("a.jsonl", map(line, [*runs, *calls]), modified=AT)
+        project.materialize(asked, only=STEPS)
+    [row] = alone.rows("agent_usage")
+    assert row["cost_usd"] == pytest.approx(3 * BY_HAND_USD, rel=1e-9)
+    assert_same_tables(alone.tables(last, ["agent_usage"]), whole.tables(last, ["agent_usage"]))
+
+
 def test_reliability_compares_stated_costs_alone(project: Project) -> None:
     runs = [execution(f"e{n}", "a", AT, task_id="k", runtime_s=10) for n in range(2)]
     calls = [call(n, **USED) | {"execution_id": f"e{n}", "output_tokens": 300 * (1 + n)} for n in range(2)]
