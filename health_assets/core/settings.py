@@ -245,6 +245,11 @@ class Settings(BaseSettings):
         description="A model whose score is below it is degraded; where it is not set, "
         "`MESHFLOW_HEALTH_DEGRADED_THRESHOLD` counts.",
     )
+    prices: bool = Field(
+        True,
+        description="`off`: no cost is [computed from prices](tools-and-usage.md#cost-from-prices); else it is, where "
+        "the extra `prices` is installed.",
+    )
     tracker_log: Annotated[Path | None, BeforeValidator(_local_file)] = Field(
         None,
         description="Raw log (`.jsonl`, below the raw root) that the [model tracker](model-health.md) of an agent's "

@@ -65,6 +65,15 @@ CACHE_ATTRIBUTES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Tokens read from a provider's cache and written to it: a part of the input tokens by every convention listed here."""
 
+REASONING_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "reasoning_tokens": (
+        "gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens",
+        "gen_ai.usage.details.reasoning_tokens", "llm.token_count.completion_details.reasoning",
+        "ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens",
+    ),
+}  # fmt: skip
+"""Tokens that a model reasoned with: a part of the output tokens by every convention listed here."""
+
 TOOL_CONTENTS: dict[str, tuple[str, ...]] = {
     "tool_arguments": ("gen_ai.tool.call.arguments", "input.value", "traceloop.entity.input", "ai.toolCall.args"),
     "ai_sdk_result": ("ai.toolCall.result",),
@@ -104,10 +113,16 @@ ANSWER_ATTRIBUTES = (
 """What a model answered, in all of these that are there."""
 
 ATTRIBUTE_NAMES = tuple(
-    dict.fromkeys(name for read in (ATTRIBUTES, CACHE_ATTRIBUTES) for names in read.values() for name in names)
+    dict.fromkeys(
+        name
+        for read in (ATTRIBUTES, CACHE_ATTRIBUTES, REASONING_ATTRIBUTES)
+        for names in read.values()
+        for name in names
+    )
 )
 
 IN_CACHE_ATTRIBUTES = "cache"
+IN_REASONING_ATTRIBUTES = "reasoning"
 """What all their names have in them, and few lines without them."""
 
 TOTAL_ATTRIBUTES = (
@@ -184,7 +199,7 @@ SHAPES = {"openinference_kind": "upper({})", "span_type": "CASE WHEN is_of_claud
 """What becomes of a value that is not taken as it is."""
 
 
-def attribute_values(keys: str, texts: str, may_have_cached: str) -> str:
+def attribute_values(keys: str, texts: str, may_have_cached: str, may_have_reasoning: str) -> str:
     """SQL columns of `ATTRIBUTES` and the others: the texts that a span's attributes give.
 
     The span has a column `is_of_claude_code`.
@@ -193,14 +208,25 @@ def attribute_values(keys: str, texts: str, may_have_cached: str) -> str:
         keys: the attributes' keys, a list of texts.
         texts: their values in the same order, a list of texts; null where a value is empty.
         may_have_cached: whether the span may have any of `CACHE_ATTRIBUTES`, to look for them there alone.
+        may_have_reasoning: likewise of `REASONING_ATTRIBUTES`.
     """
 
     def found(names: Iterable[str]) -> str:
         return _coalesced(_looked_up(key, keys, texts) for key in names)
 
     columns = {column: [_looked_up(key, keys, texts) for key in names] for column, names in ATTRIBUTES.items()}
-    others = {**CACHE_ATTRIBUTES, "total_tokens": TOTAL_ATTRIBUTES, "provider": PROVIDER_ATTRIBUTES}
-    columns |= {column: [f"CASE WHEN {may_have_cached} THEN {found(names)} END"] for column, names in others.items()}
+    may_have_either = f"{may_have_cached} OR {may_have_reasoning}"
+    of_either = {"total_tokens": TOTAL_ATTRIBUTES, "provider": PROVIDER_ATTRIBUTES}
+    others = [
+        (may_have_cached, CACHE_ATTRIBUTES),
+        (may_have_reasoning, REASONING_ATTRIBUTES),
+        (may_have_either, of_either),
+    ]
+    columns |= {
+        column: [f"CASE WHEN {may_have} THEN {found(names)} END"]
+        for may_have, read in others
+        for column, names in read.items()
+    }
     for column, names in CLAUDE_CODE_ATTRIBUTES.items():
         own = f"CASE WHEN is_of_claude_code THEN {found(names)} END"
         columns[column] = [*columns.get(column, []), own]

@@ -12,6 +12,7 @@ from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.conventions import (
     ATTRIBUTE_NAMES,
     IN_CACHE_ATTRIBUTES,
+    IN_REASONING_ATTRIBUTES,
     agent_id,
     attribute_values,
     contents,
@@ -53,10 +54,13 @@ from health_assets.logs.span_outcomes import (
     exception_type,
     input_tokens,
     is_control_flow,
+    output_tokens,
+    reasoning_remark,
     says_failure,
     token_remark,
     tool_error,
 )
+from health_assets.scoring.usage import TOKENS
 
 _START_OF = r'^\s*\{{\s*("schema_?[uU]rl"\s*:\s*"[^"\\]*"\s*,\s*)?"{}"\s*:'
 UNSERVED = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
@@ -110,7 +114,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
     return f"""
     WITH spelled AS (
         SELECT file_id, line_number, line, fault, {camel_keys("line")} AS json,
-            contains(line, '{IN_CACHE_ATTRIBUTES}') AS may_have_cached
+            contains(line, '{IN_CACHE_ATTRIBUTES}') AS may_have_cached,
+            contains(line, '{IN_REASONING_ATTRIBUTES}') AS may_have_reasoning
         FROM {lines}
     ), read AS (
         SELECT *, CASE WHEN fault IS NULL AND NOT {_HAS_TRAILING_COMMA}
@@ -132,18 +137,18 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         FROM sifted
     ), listed AS (
         SELECT file_id, line_number, CASE WHEN line_reason IS NOT NULL THEN line END AS line, line_reason, texts,
-            may_have_cached,
+            may_have_cached, may_have_reasoning,
             CASE WHEN repeats THEN 0 ELSE coalesce(len(tokens.resourceSpans), 0) END AS resource_count,
             CASE WHEN line_reason IS NULL THEN tokens.resourceSpans
                 WHEN repeats THEN list_concat(tokens.resourceSpans[:0], [{_ROOM_FOR_THE_LINE}])
                 ELSE list_concat(tokens.resourceSpans, [{_ROOM_FOR_THE_LINE}]) END AS resources
         FROM checked
     ), resources AS (
-        SELECT file_id, line_number, line, line_reason, resource_count, may_have_cached,
+        SELECT file_id, line_number, line, line_reason, resource_count, may_have_cached, may_have_reasoning,
             unnest(resources) AS resource, generate_subscripts(resources, 1) AS resource_number, unnest(texts) AS text
         FROM listed
     ), scopes AS (
-        SELECT file_id, line_number, line, line_reason, may_have_cached, resource_number,
+        SELECT file_id, line_number, line, line_reason, may_have_cached, may_have_reasoning, resource_number,
             resource_number > resource_count AS is_line,
             {_resource_value("service.name")} AS service_name, {_resource_value("service.version")} AS service_version,
             {ambiguous_attribute("resource.resource.attributes", _RESOURCE_KEYS)} AS ambiguous_of_resource,
@@ -156,8 +161,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             {any_repeats("keys")} AS has_twins
         FROM scopes
     ), spans AS (
-        SELECT file_id, line_number, line, line_reason, may_have_cached, is_line, service_name, service_version,
-            ambiguous_of_resource, resource_number, scope_number, has_twins,
+        SELECT file_id, line_number, line, line_reason, may_have_cached, may_have_reasoning, is_line, service_name,
+            service_version, ambiguous_of_resource, resource_number, scope_number, has_twins,
             unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number, unnest(text.spans) AS text,
             unnest(keys) AS keys
         FROM keyed
@@ -177,7 +182,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             CASE WHEN is_open THEN start_ns ELSE {_time("endTimeUnixNano")} END AS end_ns,
             CASE WHEN span.status::VARCHAR <> '{{}}'
                 THEN json_transform(span.status, '{{"code": "VARCHAR", "message": "VARCHAR"}}') END AS status,
-            {attribute_values("keys", "attribute_texts", "may_have_cached")}
+            {attribute_values("keys", "attribute_texts", "may_have_cached", "may_have_reasoning")}
         FROM taken_apart
     ), named AS (
         SELECT * REPLACE ({", ".join(f"{_count(column)} AS {column}" for column in _COUNTS)}),
@@ -187,7 +192,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
     ), told AS (
         SELECT *, {name_kind()} AS name_kind, coalesce(status_code = '2', false) AS has_failed_status,
             CASE WHEN status_code = '2' THEN {exception_type()} END AS exception_type,
-            coalesce(cache_read_tokens + cache_creation_tokens, cache_read_tokens, cache_creation_tokens) AS cached
+            coalesce(cache_read_tokens::HUGEINT + cache_creation_tokens, cache_read_tokens, cache_creation_tokens)
+                AS cached
         FROM named
     ), judged AS (
         SELECT *, CASE WHEN is_line THEN line_reason ELSE {_reason()} || ', in span ' || position END AS reason,
@@ -196,7 +202,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         FROM told
     ), weighed AS (
         SELECT *, {contents("keys", "attribute_texts")}, {overruled()} AS overruled,
-            says_error AND ({is_control_flow()}) AS is_control_flow
+            {reasoning_remark()} AS reasoning_remark, says_error AND ({is_control_flow()}) AS is_control_flow
         FROM judged
     ), results AS (
         SELECT *, says_error AND NOT is_control_flow AS failed,
@@ -213,12 +219,14 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             make_timestamptz(start_ns // 1000) AS started_at, make_timestamptz(end_ns // 1000) AS ended_at,
             failed OR tool_error IS NOT NULL AS failed,
             CASE WHEN failed THEN error ELSE nullif(tool_error, '') END AS error,
-            {input_tokens()} AS input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens,
+            {input_tokens()} AS input_tokens, {output_tokens()} AS output_tokens,
+            cache_read_tokens, cache_creation_tokens, reasoning_tokens,
             CASE WHEN TRY_CAST(cost_usd AS DOUBLE) >= 0 AND isfinite(TRY_CAST(cost_usd AS DOUBLE))
                 THEN TRY_CAST(cost_usd AS DOUBLE) END AS cost_usd,
             {input_text()} AS input_text, {output_text()} AS output_text,
             CASE WHEN is_open THEN '{OPEN}' ELSE nullif(concat_ws('; ',
-                overruled, CASE WHEN is_control_flow THEN '{CONTROL_FLOW_TOLD}' END, token_remark), '') END AS remark
+                overruled, CASE WHEN is_control_flow THEN '{CONTROL_FLOW_TOLD}' END, token_remark,
+                reasoning_remark), '') END AS remark
         FROM results
     ), bounded AS (
         SELECT *,
@@ -260,9 +268,9 @@ CASE WHEN message IS NULL THEN error_type
 _COLUMNS = (
     "trace_id, span_id, parent_span_id, kind, operation, name, convention, agent_id, agent_version, service_name, "
     "service_version, session_id, model, response_model, tool_name, task_id, started_at, ended_at, failed, error, "
-    "input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, cost_usd, remark"
+    "input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, reasoning_tokens, cost_usd, remark"
 )
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "total_tokens")
+_COUNTS = (*TOKENS, "total_tokens")
 """Columns of attributes that hold whole numbers."""
 _NAMES = {
     "name": "name", "agent_id": "the name of the agent", "agent_version": "the version of the agent",

@@ -34,7 +34,9 @@ from health_assets.logs.stores import is_trusted
 from health_assets.logs.tally import COUNTED_COLUMNS, Content, Tally
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
 from health_assets.schema.records import SIGNAL_COLUMNS
+from health_assets.scoring.prices import STATED
 from health_assets.scoring.target_columns import resolve_sla
+from health_assets.scoring.usage import AMOUNTS
 
 ROWS_PER_BATCH = 100_000
 
@@ -303,9 +305,8 @@ def _columns_made(targets: Targets, believed: Sequence[int]) -> dict[str, str]:
         "succeeded": "status = 'success'",
         "task_source": "CASE WHEN task_id IS NOT NULL THEN coalesce(task_source, 'stated') END",
         "condition": "coalesce(condition, 'baseline')",
-        "cost_usd_reported": "cost_usd",
-        "input_tokens_reported": "input_tokens",
-        "output_tokens_reported": "output_tokens",
+        **{f"{amount}_reported": amount for amount in AMOUNTS},
+        "cost_source": f"CASE WHEN cost_usd IS NOT NULL THEN '{STATED}' END",
         "action_count": "len(actions)",
         **signals,
         "violations": "violations::VARCHAR",

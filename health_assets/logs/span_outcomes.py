@@ -37,9 +37,15 @@ CONTROL_FLOW_TOLD = "an error by which its framework waits, hands over or ends a
 ADDED_BY_TOTAL = "input_tokens without the cached ones, which were added, as its total of tokens counts"
 ADDED = "input_tokens without the cached ones, which were added, as its provider counts"
 IMPOSSIBLE = "more cached tokens than input_tokens, left as they are"
+REASONING_ADDED_BY_TOTAL = "output_tokens without the reasoning ones, which were added, as its total of tokens counts"
+REASONING_ADDED = "output_tokens without the reasoning ones, which were added, as its provider counts"
+IMPOSSIBLE_REASONING = "more reasoning tokens than output_tokens, left as they are"
 
 COUNTS_WITHOUT_CACHE = "(?i)anthropic|bedrock|claude"
 """Providers, and where none is named models, whose own counts of input tokens leave out the cached ones."""
+
+COUNTS_WITHOUT_REASONING = "(?i)google|gemini|vertex|gcp"
+"""Likewise, whose own counts of output tokens leave out the reasoning ones, `thoughts` by their name."""
 
 _EVENTS = """[{"name": "VARCHAR", "attributes": [{"key": "VARCHAR", "value": {"stringValue": "VARCHAR"}}]}]"""
 
@@ -88,7 +94,7 @@ def token_remark() -> str:
     return f"""
     CASE WHEN cached > 0 THEN
         CASE WHEN is_of_claude_code OR cached > input_tokens AND {by_provider} THEN '{ADDED}'
-            WHEN total_tokens = input_tokens + coalesce(output_tokens, 0) + cached THEN '{ADDED_BY_TOTAL}'
+            WHEN total_tokens = cached + input_tokens + coalesce(output_tokens, 0) THEN '{ADDED_BY_TOTAL}'
             WHEN cached > input_tokens THEN '{IMPOSSIBLE}' END
         END
     """
@@ -97,4 +103,31 @@ def token_remark() -> str:
 def input_tokens() -> str:
     """SQL for all tokens that went into a model, from the columns `input_tokens`, `cached` and `token_remark`."""
     added = f"token_remark IN ('{ADDED}', '{ADDED_BY_TOTAL}')"
-    return f"CASE WHEN {added} THEN input_tokens + cached ELSE input_tokens END"
+    return f"CASE WHEN {added} THEN {_as_count('cached + input_tokens')} ELSE input_tokens END"
+
+
+def reasoning_remark() -> str:
+    """SQL for what is said of a span whose output tokens leave out the reasoning ones, null for others.
+
+    They do where its total says so, or where there are more of them and its provider counts so.
+    """
+    by_provider = f"regexp_matches(coalesce(provider, model, ''), '{COUNTS_WITHOUT_REASONING}')"
+    return f"""
+    CASE WHEN reasoning_tokens > 0 THEN
+        CASE WHEN reasoning_tokens > output_tokens AND {by_provider} THEN '{REASONING_ADDED}'
+            WHEN total_tokens = reasoning_tokens::HUGEINT + input_tokens + output_tokens
+                AND token_remark IS DISTINCT FROM '{ADDED_BY_TOTAL}' THEN '{REASONING_ADDED_BY_TOTAL}'
+            WHEN reasoning_tokens > output_tokens THEN '{IMPOSSIBLE_REASONING}' END
+        END
+    """
+
+
+def output_tokens() -> str:
+    """SQL for all tokens that came out of a model, from `output_tokens`, `reasoning_tokens` and `reasoning_remark`."""
+    added = f"reasoning_remark IN ('{REASONING_ADDED}', '{REASONING_ADDED_BY_TOTAL}')"
+    return f"CASE WHEN {added} THEN {_as_count('reasoning_tokens::HUGEINT + output_tokens')} ELSE output_tokens END"
+
+
+def _as_count(total: str) -> str:
+    """A sum that a nonsensical span may make too great for a column, which would stop the run."""
+    return f"least({total}, {2**63 - 1})::BIGINT"

@@ -18,6 +18,7 @@ from health_assets.core.agent_names import AgentName, with_agents
 from health_assets.logs.conventions import agent_name, own_name
 from health_assets.logs.span_trees import find_what_is_above, nodes_of
 from health_assets.schema.catalog import TABLE_OF_RECORD, columns_of, schema_of
+from health_assets.scoring.prices import STATED
 from health_assets.scoring.usage import AMOUNTS, MOST
 
 UNKNOWN_SERVICE = "unknown_service"
@@ -199,6 +200,14 @@ def _sum(amount: str) -> str:
     return f"CAST(sum({counted}) AS BIGINT) AS {amount}"
 
 
+def _own_or_summed(amount: str) -> str:
+    return f"coalesce(span.{amount}, called_models.{amount}) AS {amount}, span.{amount} AS {amount}_reported"
+
+
+def _cost_source(cost: str) -> str:
+    return f"CASE WHEN {cost} IS NOT NULL THEN '{STATED}' END AS cost_source"
+
+
 def _agreed(condition: str) -> str:
     """The model that all calls which meet a condition and tell one have; null where they differ or tell none."""
     least, greatest = (f"{extreme}(model) FILTER ({condition})" for extreme in ("min", "max"))
@@ -229,11 +238,7 @@ SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || sp
     coalesce(span.input_digest, called_models.input_digest) AS input_digest,
     'baseline' AS condition,
     coalesce(model_that_answered, span.model, model_that_failed) AS model, failures.error,
-    coalesce(span.cost_usd, called_models.cost_usd) AS cost_usd, span.cost_usd AS cost_usd_reported,
-    coalesce(span.input_tokens, called_models.input_tokens) AS input_tokens,
-    span.input_tokens AS input_tokens_reported,
-    coalesce(span.output_tokens, called_models.output_tokens) AS output_tokens,
-    span.output_tokens AS output_tokens_reported,
+    {", ".join(map(_own_or_summed, AMOUNTS))}, {_cost_source("coalesce(span.cost_usd, called_models.cost_usd)")},
     actions, len(actions) AS action_count, span.span_id
 FROM nodes AS span JOIN above ON above.id = span.id AND above.execution = span.id
 LEFT JOIN failures ON failures.id = span.id
@@ -253,7 +258,7 @@ span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span
 
 _MODEL_CALLS = f"""
 SELECT {_OF_A_CALL}, coalesce(span.model, '{UNKNOWN_MODEL}') AS model, span.response_model,
-    span.input_tokens, span.output_tokens, span.cost_usd, span.output_digest
+    {", ".join(f"span.{name}" for name in AMOUNTS)}, {_cost_source("span.cost_usd")}, span.output_digest
 FROM calls AS span LEFT JOIN nodes AS caller ON caller.id = span.execution
 WHERE {_IS_ASKED}
 """

@@ -17,7 +17,9 @@ from health_assets.core.hours import HourRange, contiguous
 from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.logs.stores import RawFile, is_trusted
+from health_assets.pipeline.price_list import rates_of
 from health_assets.schema.catalog import columns_of
+from health_assets.scoring.prices import KEYS, STATED, with_costs
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, RUN, amounts_of_calls, with_amounts
 from health_assets.warehouse.enriched_columns import EnrichedColumns
@@ -119,25 +121,45 @@ def resolve_judges(session: Session, hours: HourRange, files: Iterable[RawFile],
     return stored.trust(believed, [name for name in logs - there.keys() if trusted.names(name)])
 
 
-def resolve_usage(session: Session, hours: HourRange, lookback_hours: int) -> set[datetime]:
-    """Give executions that state no tokens or no cost the sums over their model calls (contract, section 8).
+def resolve_usage(
+    session: Session, hours: HourRange, lookback_hours: int, *, with_prices: bool
+) -> dict[str, set[datetime]]:
+    """Give calls without a cost that of the price list, and executions what their calls add up to.
 
-    Executions that were put together from spans have theirs already.
+    Contract, sections 8 and 9. Executions that were put together from spans have the sums of what their calls state.
 
     Args:
         session: a write session, in which executions and model calls are as the logs have them.
-        hours: the hours of the executions.
+        hours: the hours of the executions and calls.
         lookback_hours: how many hours of calls, ending with the execution's own, are looked at.
+        with_prices: whether costs are computed.
 
     Returns:
-        The hours of which rows have changed.
+        By table, the hours of which rows have changed.
     """
     reach = hours.extended_back(lookback_hours - 1)
-    has_calls = EnrichedColumns(session, reach).has_amounts_of_calls(AMOUNTS)
-    if not (has_calls or EnrichedColumns(session, hours).has_summed_amounts(AMOUNTS)):
-        return set()
+    of_calls, of_hours = EnrichedColumns(session, reach), EnrichedColumns(session, hours)
+    rates = rates_of(of_calls.models_without_cost() if with_prices else [], reach)
+    has_costs = rates.num_rows > 0 or of_calls.has_computed_costs("model_calls")
+    has_costs = has_costs or of_hours.has_computed_costs("executions")
+    has_calls = of_calls.has_amounts_of_calls(AMOUNTS)
+    if not (has_costs or has_calls or of_hours.has_summed_amounts(AMOUNTS)):
+        return {}
+    states, changed = PartitionStates(session), {}
+    calls = session.hours_of("model_calls", reach)
+    if has_costs:
+        calls = with_costs(calls, ibis.memtable(rates))
+        changed["model_calls"] = states.correct_rows("model_calls", _with_other_costs(session, hours, rates), KEYS)
     executions = session.hours_of("executions", hours)
-    executions = executions.filter(executions.span_id.isnull())
-    sums = amounts_of_calls(executions, session.hours_of("model_calls", reach), lookback_hours)
-    differing = with_amounts(executions, sums)
-    return PartitionStates(session).correct_rows("executions", differing, RUN)
+    if not has_costs:
+        executions = executions.filter(executions.span_id.isnull())
+    differing = with_amounts(executions, amounts_of_calls(executions, calls, lookback_hours))
+    return changed | {"executions": states.correct_rows("executions", differing, RUN)}
+
+
+def _with_other_costs(session: Session, hours: HourRange, rates: pa.Table) -> ir.Table:
+    """Calls of these hours whose cost is another than it should be: `KEYS`, `cost_usd` and `cost_source`."""
+    stored = session.hours_of("model_calls", hours)
+    before = stored.filter(~stored.cost_source.identical_to(STATED)).mutate(stored_usd=ibis._.cost_usd)
+    wanted = with_costs(before, ibis.memtable(rates))
+    return wanted.filter(~wanted.cost_usd.identical_to(wanted.stored_usd)).select(*KEYS, "cost_usd", "cost_source")

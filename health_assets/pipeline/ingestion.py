@@ -63,6 +63,7 @@ def ingest(
     horizon: datetime | None = None,
     full_refresh: bool = False,
     salt: str = "",
+    with_prices: bool = False,
 ) -> IngestReport:
     """Load the files that are new or changed, and bring `hours` and their look-back up to date.
 
@@ -87,6 +88,7 @@ def ingest(
         horizon: records before it are counted and not loaded, unless their hours are asked for.
         full_refresh: whether every file is compared with what was read of it, whatever its size and times say.
         salt: salt of the digests of contents; by default the warehouse's own.
+        with_prices: whether calls that state no cost get that of the price list.
 
     Raises:
         HealthAssetsError: a file is gone or cannot be read although an hour that retention dropped needs it to come
@@ -128,8 +130,9 @@ def ingest(
     report.changed_elsewhere = set().union(*(hours for table, hours in elsewhere.items() if table != "spans"))
     report.touched_hours = set().union(*touched.values())
     # behind the targets: which calls are an agent's follows from its name
-    for some in [*filter(len, [report.hours]), *contiguous(elsewhere["executions"])]:
-        touched["executions"] |= resolve_usage(session, some, lookback_hours)
+    for some in [*filter(len, [report.hours]), *contiguous(elsewhere["executions"] | elsewhere["model_calls"])]:
+        for table, others in resolve_usage(session, some, lookback_hours, with_prices=with_prices).items():
+            touched[table] |= others
     _note_materialized(session, scope, built, touched, elsewhere)
     if groups and run is not None and with_new_targets:
         inputs_fingerprint = run.with_inputs(run.input_states(session, RECORDS), RECORDS)

@@ -13,6 +13,7 @@ from health_assets.pipeline.fingerprints import RunFingerprint
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.log_files import LogFiles, known_files
+from health_assets.pipeline.price_list import has_price_list
 from health_assets.pipeline.resource import Pipeline
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
@@ -75,6 +76,7 @@ def ingest_logs(
                     unreadable=unreadable, trusted_judgements=settings.trust, limits=pipeline.limits,
                     run=RunFingerprint.of(settings, targets, hours) if hours else None,
                     horizon=pipeline.horizon, full_refresh=full_refresh, salt=pipeline.salt,
+                    with_prices=settings.prices and has_price_list(),
                 )  # fmt: skip
                 return then(session, report, {**odd, **report.told})
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed

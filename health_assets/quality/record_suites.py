@@ -21,6 +21,7 @@ from health_assets.quality.expectations import (
 )
 from health_assets.schema.log_fields import Choice, Count, Number
 from health_assets.schema.records import RECORDS, SIGNAL_COLUMNS, TABLE_OF_RECORD, RecordType, RejectedRecord
+from health_assets.scoring.usage import AMOUNTS
 
 OF_EVERY_RECORD_TABLE = (
     *OF_EVERY_TABLE,
@@ -152,9 +153,7 @@ BESIDES: Mapping[str, Sequence[Check]] = {
     "span": [
         Check(name="spans_end_after_they_start", expectations=at_least("ended_at", "started_at")),
         Check(name="kinds_are_known", expectations=one_of("kind", "agent", "workflow", "chat", "tool", "other")),
-        Check(
-            name="amounts_are_not_negative", expectations=between(0, None, "input_tokens", "output_tokens", "cost_usd")
-        ),
+        Check(name="amounts_are_not_negative", expectations=between(0, None, *AMOUNTS)),
     ],
 }
 """By record type, what must be true of its rows besides what follows from its declaration."""

@@ -109,6 +109,10 @@ class ExecutionColumns(FromLine):
         "Cost in US dollars: the record's own, else the sum over its model calls.", line=Number(sample=0.002)
     )
     cost_usd_reported: float | None = number("Cost that the record itself states.")
+    cost_source: str | None = text(
+        "`stated` by the record or its model calls, or `computed` from prices where none of them states any; null "
+        "without a cost."
+    )
     input_tokens: int | None = count(
         "Tokens into models: the record's own, else the sum over its model calls.", line=Count(sample=1200)
     )
@@ -117,6 +121,18 @@ class ExecutionColumns(FromLine):
         "Tokens out of models: the record's own, else the sum over its model calls.", line=Count(sample=80)
     )
     output_tokens_reported: int | None = count("Tokens out of models that the record itself states.")
+    cache_read_tokens: int | None = count(
+        "Of the input tokens those that came from a provider's cache; likewise.", line=Count(sample=600)
+    )
+    cache_read_tokens_reported: int | None = count("Those that the record itself states.")
+    cache_creation_tokens: int | None = count(
+        "Of the input tokens those that were written to a provider's cache; likewise.", line=Count(sample=200)
+    )
+    cache_creation_tokens_reported: int | None = count("Those that the record itself states.")
+    reasoning_tokens: int | None = count(
+        "Of the output tokens those that the models reasoned with; likewise.", line=Count(sample=30)
+    )
+    reasoning_tokens_reported: int | None = count("Those that the record itself states.")
     api_calls: int | None = count("API calls made.", line=Count())
     error_count: int | None = count("Errors met on the way.", line=Count(sample=1))
     call_latency_s: float | None = number("Mean latency of one call in seconds.", line=Number())
@@ -190,9 +206,15 @@ class ModelCallColumns(FromLine):
     agent_id_reported: str | None = text(REPORTED_AGENT)
     execution_id: str | None = text("Execution during which it called.", line=Name(sample="e-1"))
     latency_ms: float | None = number("Latency in milliseconds.", line=Number(sample=812))
-    input_tokens: int | None = count("Tokens that went into the model.", line=Count(sample=1200))
-    output_tokens: int | None = count("Tokens that came out of it.", line=Count(sample=80))
+    input_tokens: int | None = count("Tokens that went into the model, with the cached ones.", line=Count(sample=1200))
+    output_tokens: int | None = count("Tokens that came out of it, with the reasoning ones.", line=Count(sample=80))
+    cache_read_tokens: int | None = count("Input tokens that came from the provider's cache.", line=Count(sample=600))
+    cache_creation_tokens: int | None = count(
+        "Input tokens that were written to the provider's cache.", line=Count(sample=200)
+    )
+    reasoning_tokens: int | None = count("Output tokens that the model reasoned with.", line=Count(sample=30))
     cost_usd: float | None = number("Cost in US dollars.", line=Number(sample=0.002))
+    cost_source: str | None = text("`stated`, or `computed` from prices; null without a cost.")
     error: str | None = text("Error as the log states it.", line=FreeText())
     output_digest: str | None = text(
         "Digest of what the model answered, to tell repeated answers; null where the log does not tell.",
@@ -335,9 +357,10 @@ class Span(FromLine, table=True):
     failed: bool = flag("Whether it failed; an error that only waits, hands over or ends a stream does not count.")
     error: str | None = text("Type and message of the error; null where it did not fail.")
     input_tokens: int | None = count("Tokens that went into the model, with the cached ones.")
-    output_tokens: int | None = count("Tokens that came out of it.")
+    output_tokens: int | None = count("Tokens that came out of it, with the reasoning ones.")
     cache_read_tokens: int | None = count("Input tokens that came from the provider's cache.")
     cache_creation_tokens: int | None = count("Input tokens that were written to the provider's cache.")
+    reasoning_tokens: int | None = count("Output tokens that the model reasoned with.")
     cost_usd: float | None = number("Cost in US dollars, as the span states it.")
     input_digest: str | None = text(
         "Digest of a tool's arguments, or of what an agent or a model was asked; null where the span does not tell."

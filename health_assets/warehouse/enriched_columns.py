@@ -9,6 +9,7 @@ from datetime import datetime
 
 from health_assets.core.hours import HourRange
 from health_assets.core.judges import judged_by
+from health_assets.scoring.prices import COMPUTED
 from health_assets.warehouse.session import Session
 
 _INSIDE = "hour >= $start AND hour < $end"
@@ -86,4 +87,17 @@ class EnrichedColumns:
         """Whether an execution of a line has any of these amounts that the line does not state."""
         summed = " OR ".join(f"{name} IS NOT NULL AND {name}_reported IS NULL" for name in amounts)
         sql = f"SELECT 1 FROM executions WHERE span_id IS NULL AND ({summed}) AND {_INSIDE} LIMIT 1"
+        return bool(self._session.query(sql, self._hours))
+
+    def models_without_cost(self) -> list[tuple[str, str | None]]:
+        """The models asked for and answering, of calls that tell their tokens and state no cost."""
+        return self._session.query(
+            "SELECT DISTINCT model, response_model FROM model_calls WHERE input_tokens IS NOT NULL "
+            f"AND output_tokens IS NOT NULL AND (cost_source IS NULL OR cost_source = '{COMPUTED}') AND {_INSIDE}",
+            self._hours,
+        )
+
+    def has_computed_costs(self, table: str) -> bool:
+        """Whether a row has a cost that was computed."""
+        sql = f"SELECT 1 FROM {table} WHERE cost_source = '{COMPUTED}' AND {_INSIDE} LIMIT 1"
         return bool(self._session.query(sql, self._hours))

@@ -30,6 +30,7 @@ from health_assets.logs.formats.foreign_lines import Line, Source
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.stores import RawFile
+from health_assets.scoring.usage import AMOUNTS
 from health_assets_tests.support import foreign_logs_made as made
 from health_assets_tests.support.foreign_lines import Row, lines_of, spans_of
 from health_assets_tests.support.logs_made import START, execution, line
@@ -722,8 +723,8 @@ def test_inspect_tells_tool_calls_tokens_cost_and_the_version(
     lines, notes = lines_of(project)
     run, *calls = [json.loads(row["line"]) for row in lines]
     assert (run["status"], run["agent_version"], run["error_count"]) == ("success", "2.1", 1)
-    told = {(call["input_tokens"], call["output_tokens"], call["cost_usd"]) for call in calls[:3]}
-    assert ([call["type"] for call in calls[:3]], told) == (["model_call"] * 3, {(40, 2, 0.25)})
+    told = {tuple(call.get(name) for name in AMOUNTS) for call in calls[:3]}
+    assert ([call["type"] for call in calls[:3]], told) == (["model_call"] * 3, {(40, 2, 25, 5, 1, 0.25)})
     assert [(call["type"], call["tool"], call["status"], call.get("error")) for call in calls[3:]] == [
         ("tool_call", "divide", "failure", "unknown: y is 0"),
         ("tool_call", "divide", "success", None),
@@ -769,7 +770,7 @@ def test_an_inspect_log_without_calls_tells_the_tokens_of_its_sample_and_one_wit
     write_eval_log(log, str(project.raw / "without samples.json"))
     [row], notes = lines_of(project)
     run = json.loads(row["line"])
-    assert (run["input_tokens"], run["output_tokens"], run["cost_usd"]) == (120, 6, 0.75)
+    assert [run[name] for name in AMOUNTS] == [120, 6, 75, 15, 3, 0.75]
     assert notes == {inspect_eval.NO_SAMPLES: 1}
 
 

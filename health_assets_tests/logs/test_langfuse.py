@@ -513,6 +513,26 @@ def test_tokens_are_those_of_langfuses_own_page_and_0_is_not_known(
     assert is_told == (fields.get("usage", {}).get("unit") == "CHARACTERS")
 
 
+KINDS_OF_TOKENS = [
+    ({"input": 60, "input_cached_tokens": 900, "output": 30, "output_reasoning_tokens": 70}, ("900", None, "70")),
+    ({"input": 2, "cache_read_input_tokens": 500, "cache_creation_input_tokens": 40, "output": 9}, ("500", "40", None)),
+    (
+        {"input": 2, "input_cache_read": 5, "input_cache_creation": 0, "output": 9, "output_reasoning": 4},
+        ("5", "0", "4"),
+    ),
+    ({"input": 60, "output": 30}, (None, None, None)),
+]
+
+
+@pytest.mark.parametrize(("details", "expected"), KINDS_OF_TOKENS)
+def test_cached_tokens_and_those_of_reasoning_are_told_under_the_names_that_langfuse_and_its_sdks_write(
+    project: Project, details: Row, expected: tuple[str | None, ...]
+) -> None:
+    call, _ = call_of(project, usageDetails=details)
+    names = "cache_read.input", "cache_creation.input", "reasoning.output"
+    assert tuple(call["attributes"].get(f"gen_ai.usage.{name}_tokens") for name in names) == expected
+
+
 COSTS = [
     ({"costDetails": {"input": 0.01, "output": 0.02, "total": 0.03}}, 0.03),
     ({"costDetails": {"input": "0.01", "output": "0.02"}}, 0.03),

@@ -103,3 +103,52 @@ def test_the_recordings_stay_small() -> None:
     sizes = {name: (RECORDINGS / f"{name}.jsonl").stat().st_size for name in RECORDED}
     assert {name: size for name, size in sizes.items() if size > LARGEST_RECORDING_BYTES} == {}
     assert sum(sizes.values()) <= LARGEST_CORPUS_BYTES
+
+
+# -- kinds of tokens ---------------------------------------------------------------------------------------------------
+
+USED = {
+    "input_tokens": 1000, "output_tokens": 300, "cache_read_tokens": 600, "cache_creation_tokens": 200,
+    "reasoning_tokens": 100,
+}  # fmt: skip
+SUM = USED["input_tokens"] + USED["output_tokens"]
+COUNTED_AS = [
+    (re.compile(r"(cache_?(read|d).*(tokens|Tokens)|cache_read|cacheReadTokens|cachedInputTokens)$"), 600),
+    (re.compile(r"(cache_(write|creation).*tokens|cache_write|cacheWriteTokens)$"), 200),
+    (re.compile(r"(reasoning.*tokens|[.]reasoning|reasoningTokens)$"), 100),
+    (re.compile(r"(input_tokens|prompt_tokens|count[.]prompt|usage[.]inputTokens)$"), 1000),
+    (re.compile(r"(output_tokens|completion_tokens|count[.]completion|usage[.]outputTokens)$"), 300),
+    (re.compile(r"(total_tokens|count[.]total|totalTokens)$"), SUM),
+]
+"""What the attributes of an instrumentor count, by the ends of their names."""
+INSTRUMENTORS = {
+    "agent-framework-otel": {"cache_creation_tokens"},
+    "autogen-openinference": {"cache_creation_tokens"},
+    "openai-agents-openinference": set(),
+    "openai-agents-openllmetry": {"cache_creation_tokens"},
+    "pydantic-ai-otel": {"cache_read_tokens", "cache_creation_tokens"},
+    "vercel-ai-6-otel": {"cache_creation_tokens"},
+}
+"""Recordings with counts of reasoning tokens, and what none of their attributes tells."""
+
+
+def with_other_counts(line: str) -> str:
+    """A recorded line whose counts of tokens, of which the fake models make no use of a cache, are those of `USED`."""
+
+    def counted(match: re.Match[str]) -> str:
+        used = next((count for pattern, count in COUNTED_AS if pattern.search(match[1])), None)
+        return match[0] if used is None else f'"key":"{match[1]}","value":{{"intValue":"{used}"}}'
+
+    return re.sub(r'"key":"([^"]*(?:usage|token_count)[^"]*)","value":\{"intValue":"?\d+"?\}', counted, line)
+
+
+@pytest.mark.parametrize("folder", INSTRUMENTORS)
+def test_cached_and_reasoning_tokens_are_read_as_each_instrumentor_writes_them(folder: str, tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    recording = next(iter(sorted((RECORDINGS / folder).glob("good*.jsonl"))))
+    project.write_log("a.jsonl", map(with_other_counts, recording.read_text(encoding="utf-8").splitlines()))
+    project.ingest(HOUR_OF_ALL)
+    expected = {**USED, **dict.fromkeys(INSTRUMENTORS[folder])}
+    calls = [row for row in project.rows("model_calls") if row["input_tokens"] is not None]
+    assert calls
+    assert [{name: row[name] for name in USED} for row in calls] == [expected] * len(calls)

@@ -381,6 +381,43 @@ def test_input_tokens_hold_the_cached_ones_whoever_wrote_them(
     assert warnings == ([f"1 span: {remark}"] if remark else [])
 
 
+REASONING = "gen_ai__usage__reasoning__output_tokens"
+REASONING_ADDED = "output_tokens without the reasoning ones, which were added, as its provider counts"
+REASONING_BY_TOTAL = "output_tokens without the reasoning ones, which were added, as its total of tokens counts"
+IMPOSSIBLE_REASONING = "more reasoning tokens than output_tokens, left as they are"
+TOTAL = "gen_ai__usage__total_tokens"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "remark"),
+    [
+        ({REASONING: 7}, 20, None),
+        ({REASONING: 7, TOTAL: 120}, 20, None),
+        ({REASONING: 7, TOTAL: 127}, 27, REASONING_BY_TOTAL),
+        ({REASONING: 50, "gen_ai__provider__name": "gcp.gemini"}, 70, REASONING_ADDED),
+        ({REASONING: 50, "gen_ai__request__model": "gemini-2.5-pro"}, 70, REASONING_ADDED),
+        ({REASONING: 50, "gen_ai__provider__name": "openai"}, 20, IMPOSSIBLE_REASONING),
+        ({REASONING: 7, READ: 80, TOTAL: 200}, 20, BY_TOTAL),
+        ({REASONING: 7, READ: 80, TOTAL: 127}, 27, REASONING_BY_TOTAL),
+    ],
+)
+def test_output_tokens_hold_those_of_reasoning_whoever_wrote_them(
+    project: Project, values: dict[str, Any], expected: int, remark: str | None
+) -> None:
+    used = {"gen_ai__usage__input_tokens": 100, "gen_ai__usage__output_tokens": 20}
+    tables = ingested(project, chat(1, 1, AT, **used, **values))
+    [call] = tables["model_calls"]
+    assert (call["output_tokens"], call["reasoning_tokens"]) == (expected, values[REASONING])
+    assert [row["remark"] for row in tables["spans"]] == [remark]
+
+
+def test_tokens_beyond_any_number_stop_nothing(project: Project) -> None:
+    used = {"gen_ai__usage__input_tokens": 2**63 - 1, "gen_ai__usage__output_tokens": 2**63 - 1}
+    parts = {READ: 2**63 - 1, "gen_ai__usage__cache_write__input_tokens": 2**63 - 1, REASONING: 2**63 - 1}
+    tables = ingested(project, chat(1, 1, AT, **used, **parts, **{TOTAL: 2**63 - 1, "gen_ai__system": "anthropic"}))
+    assert len(tables["model_calls"]) == 1
+
+
 def test_the_tokens_of_semantic_kernel_are_read_by_its_own_names(project: Project) -> None:
     own = {"gen_ai__response__prompt_tokens": 12, "gen_ai__response__completion_tokens": 3}
     named = {"name": "chat.completions gpt-4o", "gen_ai__operation__name": "chat.completions"}

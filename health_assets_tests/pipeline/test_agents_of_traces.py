@@ -174,9 +174,17 @@ def test_a_method_is_cut_off_an_agents_name_in_openinference_alone(project: Proj
 
 
 def test_tokens_and_cost_of_a_run_are_its_own_else_those_of_its_calls(project: Project) -> None:
-    used = {"gen_ai__usage__input_tokens": 3, "gen_ai__usage__output_tokens": 4, "gen_ai__usage__cost": 0.5}
+    used = {"gen_ai__usage__input_tokens": 3, "gen_ai__usage__output_tokens": 4, "gen_ai__usage__cost": 0.5,
+            "gen_ai__usage__cache_read__input_tokens": 2, "gen_ai__usage__cache_creation__input_tokens": 1,
+            "gen_ai__usage__reasoning__output_tokens": 3}  # fmt: skip
     spans = [agent(1, 1, AT), chat(1, 2, AT, 1, **used), chat(1, 3, AT, 1, **used), chat(1, 4, AT, 1),
-             agent(2, 1, AT, gen_ai__usage__input_tokens=9), chat(2, 2, AT, 1, **used), agent(3, 1, AT)]  # fmt: skip
+             agent(2, 1, AT, gen_ai__usage__input_tokens=9, gen_ai__usage__cache_read__input_tokens=8), chat(2, 2, AT, 1, **used), agent(3, 1, AT)]  # fmt: skip
     rows = {row["execution_id"]: row for row in ingested(project, otlp_line(*spans))["executions"]}
     found = {name: [row[column] for column in AMOUNTS] for name, row in rows.items()}
-    assert found == {id_of(1, 1): [6, 8, 1.0], id_of(2, 1): [9, 4, 0.5], id_of(3, 1): [None, None, None]}
+    assert found == {
+        id_of(1, 1): [6, 8, 4, 2, 6, 1.0],
+        id_of(2, 1): [9, 4, 8, 1, 3, 0.5],
+        id_of(3, 1): [None] * 6,
+    }
+    calls = [row for row in project.rows("model_calls") if row["cost_usd"] is not None]
+    assert {tuple(row[column] for column in AMOUNTS) for row in calls} == {(3, 4, 2, 1, 3, 0.5)}

@@ -28,6 +28,9 @@ def random_records(random: Random, count: int) -> list[Record]:
         amounts = {
             "input_tokens": random.randrange(9),
             "output_tokens": random.randrange(9),
+            "cache_read_tokens": random.randrange(5),
+            "cache_creation_tokens": random.randrange(5),
+            "reasoning_tokens": random.randrange(5),
             "cost_usd": random.choice([0, 0.1, 1e-7]),
         }
         told = {name: value for name, value in amounts.items() if random.random() < 0.4}
@@ -95,15 +98,25 @@ def test_a_call_that_comes_late_is_added_and_one_that_goes_is_taken_away(project
         return [row[name] for name in AMOUNTS]
 
     project.write_log("a.jsonl", [line(execution("e", "a", START, cost_usd=2.5))])
-    assert amounts() == [None, None, 2.5]
-    project.write_log("b.jsonl", [line(call("c", "e", START, input_tokens=7, cost_usd=1))])
-    assert amounts() == [7, None, 2.5]
-    project.write_log("b.jsonl", [line(call("c", "other", START, input_tokens=7))], modified=START)
-    assert amounts() == [None, None, 2.5]
+    assert amounts() == [None, None, None, None, None, 2.5]
+    own = {"input_tokens": 7, "cache_read_tokens": 6, "reasoning_tokens": 0, "cost_usd": 1}
+    project.write_log("b.jsonl", [line(call("c", "e", START, **own))])
+    assert amounts() == [7, None, 6, None, 0, 2.5]
+    project.write_log("b.jsonl", [line(call("c", "other", START, **own))], modified=START)
+    assert amounts() == [None, None, None, None, None, 2.5]
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("input_tokens", -1), ("output_tokens", 1.5), ("input_tokens", "7"), ("cost_usd", -0.1)]
+    ("field", "value"),
+    [
+        ("input_tokens", -1),
+        ("output_tokens", 1.5),
+        ("input_tokens", "7"),
+        ("cost_usd", -0.1),
+        ("cache_read_tokens", -1),
+        ("cache_creation_tokens", 0.5),
+        ("reasoning_tokens", "7"),
+    ],
 )
 def test_amounts_that_cannot_be_are_rejected(project: Project, field: str, value: object) -> None:
     project.write_log(

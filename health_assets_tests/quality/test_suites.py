@@ -551,7 +551,9 @@ def _breaks_of_usage() -> Iterator[Break]:
         yield Break(asset, told, (row % "input_tokens = NULL, output_tokens = NULL",), 1, frozenset(), ("has_tokens",))
         yield Break(asset, told, (row % "cost_usd = NULL",), 1, frozenset({also}))
         yield Break(asset, told, (row % "executions_with_cost = 0",), 1, frozenset({also}))
-    for column in ("executions", "successes", "executions_with_tokens", "executions_with_cost"):
+    for column in (
+        "executions", "successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost",
+    ):  # fmt: skip
         also = {"parts_are_within_the_whole"}
         yield Break(
             "usage_components",

@@ -75,7 +75,7 @@ def evaluate_a_recovery(folder: Path, log_format: str) -> None:
     for output in made:
         output.usage = ModelUsage(
             input_tokens=10, output_tokens=2, total_tokens=42, input_tokens_cache_read=25, input_tokens_cache_write=5,
-            total_cost=0.25,
+            reasoning_tokens=1, total_cost=0.25,
         )  # fmt: skip
     quotients = Task(
         dataset=[Sample(id="four by two", input="4 / 2?", target="2")],

@@ -9,7 +9,8 @@ from typing import Any
 
 from health_assets_tests.support.reference import ONE_HOUR, Record, deduplicate, targets_for
 
-AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens")
+AMOUNTS = (*TOKENS, "cost_usd")
 
 
 def agent_usage(
@@ -67,8 +68,9 @@ def summary(window: list[tuple[Record, dict[str, Fraction | None]]]) -> Record:
         "successes": successes,
         "executions_with_tokens": len(tokens),
         "executions_with_cost": sum(amounts["cost_usd"] is not None for _, amounts in window),
-        "input_tokens": None if sums["input_tokens"] is None else int(sums["input_tokens"]),
-        "output_tokens": None if sums["output_tokens"] is None else int(sums["output_tokens"]),
+        "executions_with_computed_cost": 0,
+        "cost_source": None if cost is None else "stated",
+        **{name: None if sums[name] is None else int(sums[name]) for name in TOKENS},
         "cost_usd": None if cost is None else float(cost),
         "cost_per_success_usd": None if cost is None or not successes else float(cost / successes),
     }

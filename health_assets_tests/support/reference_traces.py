@@ -114,8 +114,7 @@ def cleaned(one: dict[str, Any], service: dict[str, str], position: str) -> Span
         "model": model,
         "response_model": values.get("gen_ai.response.model"),
         "tool": values.get("gen_ai.tool.name") or own_name(one["name"]) or "unknown",
-        "input_tokens": int(values["gen_ai.usage.input_tokens"]) if "gen_ai.usage.input_tokens" in values else None,
-        "output_tokens": int(values["gen_ai.usage.output_tokens"]) if "gen_ai.usage.output_tokens" in values else None,
+        **{name: int(values[key]) if key in values else None for name, key in TOKENS.items()},
         "cost": float(values["gen_ai.usage.cost"]) if "gen_ai.usage.cost" in values else None,
         "started_at": moment(one["startTimeUnixNano"]),
         "ended_at": ended_at,
@@ -239,7 +238,14 @@ def records_of_trace(trace: Sequence[Span]) -> tuple[list[Row], list[Row], list[
     return executions, calls, tools
 
 
-AMOUNTS = {"cost": "cost_usd", "input_tokens": "input_tokens", "output_tokens": "output_tokens"}
+TOKENS = {
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "cache_read_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "cache_creation_tokens": "gen_ai.usage.cache_creation.input_tokens",
+    "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+}
+AMOUNTS = {"cost": "cost_usd", **{name: name for name in TOKENS}}
 
 
 def with_what_is_around(leaf: Span, held: dict[str, list[Span]], outer_of: dict[str, Span]) -> Span:

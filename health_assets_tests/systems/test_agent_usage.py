@@ -131,6 +131,9 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
         amounts = {
             "input_tokens": random.choice([0, 12, random.randrange(10**6)]),
             "output_tokens": random.randrange(10**4),
+            "cache_read_tokens": random.randrange(10**4),
+            "cache_creation_tokens": random.randrange(10**3),
+            "reasoning_tokens": random.randrange(10**3),
             "cost_usd": random.choice([0, 0.1, random.random(), random.random() * 1e-6, random.random() * 1e4]),
         }
         return {name: value for name, value in amounts.items() if random.random() < share}
@@ -195,7 +198,8 @@ def test_late_records_and_any_order_of_hours_give_the_same_tables(tmp_path: Path
 EXECUTIONS = pa.schema(
     {
         "hour": pa.timestamp("us", "UTC"), "agent_id": pa.string(), "succeeded": pa.bool_(), "input_tokens": pa.int64(),
-        "output_tokens": pa.int64(), "cost_usd": pa.float64(),
+        "output_tokens": pa.int64(), "cache_read_tokens": pa.int64(), "cache_creation_tokens": pa.int64(),
+        "reasoning_tokens": pa.int64(), "cost_usd": pa.float64(), "cost_source": pa.string(),
     }
 )  # fmt: skip
 
@@ -247,7 +251,8 @@ def shown(project: Project) -> str:
 
 
 def test_the_terminal_shows_the_costliest_agents_and_what_a_success_costs(project: Project) -> None:
-    records = [run(n, input_tokens=1500, output_tokens=20, cost_usd=0.0021) for n in range(10)]
+    told = {"cache_read_tokens": 930, "cache_creation_tokens": 70, "reasoning_tokens": 5, "cost_usd": 0.0021}
+    records = [run(n, input_tokens=1500, output_tokens=20, **told) for n in range(10)]
     records += [
         run(n, agent_id="dear\x1b[31m", cost_usd=617.25, status="failure" if n else "success") for n in range(2)
     ]
@@ -256,7 +261,10 @@ def test_the_terminal_shows_the_costliest_agents_and_what_a_success_costs(projec
     usage(project, records, HourRange.of(START))
     title, sums, heading, *rows = shown(project).strip().splitlines()
     assert title == "Usage at 2026-06-07 00:00 UTC: 4 agents, 15 executions in 24 h"
-    assert sums == ("15,014 tokens in, 200 tokens out, told by 12 executions; $1,236.02, told by 13 executions")
+    assert sums == (
+        "15,014 tokens in (62% cached), 200 tokens out (25% reasoning), told by 12 executions; "
+        "$1,236.02, told by 13 executions"
+    )
     assert heading.split()[:3] == ["costliest", "agents", "runs"]
     assert [row.split() for row in rows[:3]] == [
         ["dear\\x1b[31m", "2", "1", "–", "–", "$1,234.50", "$1,234.50"],

@@ -83,7 +83,8 @@ LISTS = {
         table="agent_usage",
         item=(
             "agent_id", "executions", "successes", "executions_with_tokens", "executions_with_cost", "input_tokens",
-            "output_tokens", "cost_usd", "cost_per_success_usd",
+            "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens", "cost_usd",
+            "cost_source", "cost_per_success_usd",
         ),
         orders={
             "cost": lambda rows: (rows.cost_usd.desc(), rows.agent_id),

@@ -328,7 +328,13 @@ class UsageItem(TypedDict):
     executions_with_cost: Annotated[int, Field(ge=0)]
     input_tokens: Annotated[int | None, Field(ge=0)]
     output_tokens: Annotated[int | None, Field(ge=0)]
+    cache_read_tokens: Annotated[int | None, Field(ge=0, description="Of the input tokens.")]
+    cache_creation_tokens: Annotated[int | None, Field(ge=0, description="Of the input tokens.")]
+    reasoning_tokens: Annotated[int | None, Field(ge=0, description="Of the output tokens.")]
     cost_usd: Annotated[float | None, Field(ge=0)]
+    cost_source: Annotated[
+        Literal["stated", "computed"] | None, Field(description="`computed`: at least in part from prices.")
+    ]
     cost_per_success_usd: Annotated[float | None, Field(ge=0)]
 
 

@@ -225,18 +225,26 @@ def _used(sample: Any, calls: list[Any]) -> Record:
 
 def _amounts(usages: list[Any]) -> Record:
     """Sums of tokens, what came from the cache with the others, and of cost; nothing where nothing was counted."""
-    input_tokens = sum(
-        usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-        for usage in usages
+    cache_read, cache_creation, reasoning = (
+        _sum_where_told([getattr(usage, name) for usage in usages])
+        for name in ("input_tokens_cache_read", "input_tokens_cache_write", "reasoning_tokens")
     )
+    input_tokens = sum(usage.input_tokens for usage in usages) + (cache_read or 0) + (cache_creation or 0)
     output_tokens = sum(usage.output_tokens for usage in usages)
     is_counted = input_tokens > 0 or output_tokens > 0
-    costs = [usage.total_cost for usage in usages if usage.total_cost is not None]
     return {
         "input_tokens": input_tokens if is_counted else None,
         "output_tokens": output_tokens if is_counted else None,
-        "cost_usd": sum(costs) if costs else None,
+        "cache_read_tokens": cache_read,
+        "cache_creation_tokens": cache_creation,
+        "reasoning_tokens": reasoning,
+        "cost_usd": _sum_where_told([usage.total_cost for usage in usages]),
     }
+
+
+def _sum_where_told(values: list[Any]) -> Any:
+    told = [value for value in values if value is not None]
+    return sum(told) if told else None
 
 
 def _count(notes: Counter[str], what: str, count: int) -> None:

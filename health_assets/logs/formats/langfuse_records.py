@@ -333,6 +333,20 @@ def tokens(record: Record) -> tuple[int | None, int | None]:
     return (found[0], found[1]) if any(found) else (None, None)
 
 
+def token_details(record: Record) -> tuple[int | None, int | None, int | None]:
+    """Input tokens that came from a cache, those that were written to one, and output tokens of reasoning.
+
+    Langfuse and its SDKs write `input_cached_tokens`, `cache_read_input_tokens` and `input_cache_creation`, for
+    example.
+    """
+    details = _json_object(record.get("usageDetails"))
+    cached = {name: count for name, count in details.items() if "cache" in name.lower()}
+    written = {name: count for name, count in cached.items() if re.search("creation|write", name.lower())}
+    read = {name: count for name, count in cached.items() if name not in written}
+    reasoning = {name: count for name, count in details.items() if "reasoning" in name.lower()}
+    return _sum_of(read, "input"), _sum_of(written, "input"), _sum_of(reasoning, "output")
+
+
 def has_other_units(record: Record) -> bool:
     """Whether the usage counts something else than tokens."""
     return as_name(_json_object(record.get("usage")).get("unit")) not in (None, "TOKENS") and tokens(record)[0] is None

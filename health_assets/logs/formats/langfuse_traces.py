@@ -323,6 +323,7 @@ def observation_span(source: Source, record: Record, trace: Trace, *, is_root: b
 
 def _model_call(source: Source, record: Record) -> Record:
     model, (input_tokens, output_tokens) = records.model(record), records.tokens(record)
+    cache_read, cache_creation, reasoning = records.token_details(record)
     if model is None:
         source.notes["Langfuse GENERATION that names no model: a call of the model `unknown`"] += 1
     if records.has_other_units(record):
@@ -332,6 +333,9 @@ def _model_call(source: Source, record: Record) -> Record:
         "gen_ai.response.model": records.response_model(record),
         "gen_ai.usage.input_tokens": input_tokens,
         "gen_ai.usage.output_tokens": output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": cache_read,
+        "gen_ai.usage.cache_creation.input_tokens": cache_creation,
+        "gen_ai.usage.reasoning.output_tokens": reasoning,
         "gen_ai.usage.cost": records.cost(record),
         "langfuse.observation.input": as_content(record.get("input")),
         "gen_ai.output.messages": as_content(record.get("output")),

@@ -10,10 +10,12 @@ they cost, sums and cost per success are what is known of, so at least that was 
 `executions_with_cost` say how many tell.
 """
 
+import ibis
 from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
+from health_assets.scoring.prices import COMPUTED, STATED
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.scoring.window_merges import merged_windows
@@ -29,6 +31,7 @@ def usage_components(executions: ir.Table) -> ir.Table:
         successes=rows.count(where=rows.succeeded),
         executions_with_tokens=rows.count(where=tells_tokens),
         executions_with_cost=rows.cost_usd.count(),
+        executions_with_computed_cost=rows.count(where=rows.cost_source == COMPUTED),
         **{name: summed(rows, name) for name in AMOUNTS},
     )
 
@@ -45,5 +48,9 @@ def agent_usage(components: ir.Table, targets: Targets, hours: HourRange, window
     rows = merged_windows(components, ("agent_id",), hours, window_hours, (*COUNTS, *AMOUNTS))
     rows = with_targets_used(rows, targets, [])
     return rows.mutate(
+        cost_source=ibis.cases(
+            (rows.executions_with_computed_cost > 0, COMPUTED), (rows.executions_with_cost > 0, STATED),
+            else_=ibis.null("string"),
+        ),
         cost_per_success_usd=rows.cost_usd / rows.successes.nullif(0),
-    )
+    )  # fmt: skip

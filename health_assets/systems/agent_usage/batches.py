@@ -4,8 +4,9 @@ import pandas as pd
 from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_facts
+from health_assets.scoring.prices import COMPUTED
 
-PARTS = ("successes", "executions_with_tokens", "executions_with_cost")
+PARTS = ("successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost")
 """Counts of some of the executions."""
 
 COUNTED = {
@@ -13,6 +14,7 @@ COUNTED = {
     "successes": _.count(where=_.succeeded),
     "executions_with_tokens": _.count(where=_.input_tokens.notnull() | _.output_tokens.notnull()),
     "executions_with_cost": _.cost_usd.count(),
+    "executions_with_computed_cost": _.count(where=_.cost_source == COMPUTED),
 }
 """Columns of the parts, and how the executions themselves are counted."""
 

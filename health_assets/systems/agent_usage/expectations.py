@@ -2,12 +2,13 @@
 
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, unique
+from health_assets.scoring.usage import AMOUNTS
 from health_assets.systems.agent_usage import batches
 
 OF_BOTH = (
     *OF_EVERY_TABLE,
     Check(name="agent_has_one_row_per_hour", expectations=unique("hour", "agent_id")),
-    Check(name="amounts_are_not_negative", expectations=between(0, None, "input_tokens", "output_tokens", "cost_usd")),
+    Check(name="amounts_are_not_negative", expectations=between(0, None, *AMOUNTS)),
     Check(
         name="parts_are_within_the_whole",
         expectations=[

@@ -3,4 +3,6 @@
 What belongs here: plain names, so that programs without an engine can import them. What does not: formulas.
 """
 
-COUNTS = ("executions", "successes", "executions_with_tokens", "executions_with_cost")
+COUNTS = (
+    "executions", "successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost",
+)  # fmt: skip

@@ -12,15 +12,18 @@ from rich.text import Text
 
 from health_assets.core.console import plain_table
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.settings import load_settings
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
+from health_assets.core.wording import counted, share
+from health_assets.pipeline.price_list import has_price_list
 from health_assets.scoring.usage import AMOUNTS
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10
+MODELS_SHOWN = 5
 SHOWN = (
     "agent_id", "executions", "successes", *AMOUNTS, "executions_with_tokens", "executions_with_cost",
-    "cost_per_success_usd",
+    "executions_with_computed_cost", "cost_per_success_usd",
 )  # fmt: skip
 AT_LEAST = "≥"
 """Before what only some executions tell."""
@@ -42,6 +45,9 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     console.print(_in_words(fleet) if fleet["telling"] else "no execution tells tokens or cost", highlight=False)
     if fleet["telling"]:
         console.print(_table(session.dicts(_costliest(usage)), fleet["telling"]))
+    without = session.dicts(_without_cost(session, HourRange(fleet["window_start"], fleet["window_end"])))
+    if without:
+        console.print(Text(_told_without_cost(without)))
 
 
 def _fleet(usage: ir.Table) -> ir.Table:
@@ -51,6 +57,28 @@ def _fleet(usage: ir.Table) -> ir.Table:
         agents=usage.count(), telling=usage.count(where=_tells(usage)), window_start=usage.window_start.max(),
         window_end=usage.window_end.max(), **{name: usage[name].sum() for name in summed},
     )  # fmt: skip
+
+
+def _without_cost(session: Session, window: HourRange) -> ir.Table:
+    """The models, asked for and answering, of calls that tell their tokens and have no cost, most calls first."""
+    calls = session.hours_of("model_calls", window)
+    calls = calls.filter(calls.input_tokens.notnull(), calls.output_tokens.notnull(), calls.cost_usd.isnull())
+    counts = calls.group_by(name=ibis.coalesce(calls.response_model, calls.model)).aggregate(calls=calls.count())
+    return counts.order_by(counts.calls.desc(), counts.name)
+
+
+def _told_without_cost(models: list[dict[str, Any]]) -> str:
+    """The models whose calls have no cost, and how they get one."""
+    shown = [f"{printable(one['name'])} ({one['calls']:,})" for one in models[:MODELS_SHOWN]]
+    more = [f"{len(models) - MODELS_SHOWN:,} more models"] if len(models) > MODELS_SHOWN else []
+    calls = counted(sum(one["calls"] for one in models), "call")
+    if not load_settings().prices:
+        why = "HEALTH_PRICES is off"
+    elif has_price_list():
+        why = "not in the price list, or of tokens that do not add up"
+    else:
+        why = "pip install 'health-assets[prices]' computes it from list prices"
+    return f"{calls} without a cost, {why}: {', '.join([*shown, *more])}"
 
 
 def _tells(usage: ir.Table) -> ir.BooleanValue:
@@ -68,14 +96,24 @@ def _costliest(usage: ir.Table) -> ir.Table:
 def _in_words(fleet: dict[str, Any]) -> str:
     """Tokens and cost of the fleet, and how many of its executions tell them."""
     tokens = [
-        f"{fleet[name]:,} tokens {way}"
-        for name, way in (("input_tokens", "in"), ("output_tokens", "out"))
+        f"{fleet[name]:,} tokens {way}{_part(fleet[part], fleet[name], word)}"
+        for name, way, part, word in (
+            ("input_tokens", "in", "cache_read_tokens", "cached"),
+            ("output_tokens", "out", "reasoning_tokens", "reasoning"),
+        )
         if fleet[name] is not None
     ]
     told = [(", ".join(tokens), fleet["executions_with_tokens"])] if tokens else []
     if fleet["cost_usd"] is not None:
         told.append((_dollars(fleet["cost_usd"]), fleet["executions_with_cost"]))
-    return "; ".join(f"{amount}, told by {counted(executions, 'execution')}" for amount, executions in told)
+    words = "; ".join(f"{amount}, told by {counted(executions, 'execution')}" for amount, executions in told)
+    computed = fleet["executions_with_computed_cost"]
+    return f"{words}, of {computed:,} computed from list prices" if computed else words
+
+
+def _part(part: int | None, whole: int, word: str) -> str:
+    """Which share of tokens is of a kind, in brackets; nothing where no execution tells it."""
+    return f" ({share(part / whole)} {word})" if part is not None and part <= whole != 0 else ""
 
 
 def _table(agents: list[dict[str, Any]], telling: int) -> Table:

@@ -12,9 +12,13 @@ class UsageComponent(Hourly, table=True):
     executions: int = count("Executions that ended in the hour.")
     successes: int = count("Executions that succeeded.")
     executions_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
-    executions_with_cost: int = count("Executions that tell their cost.")
-    input_tokens: int | None = count("Tokens into models; null where no execution tells any.")
-    output_tokens: int | None = count("Tokens out of models; null where no execution tells any.")
+    executions_with_cost: int = count("Executions that have a cost.")
+    executions_with_computed_cost: int = count("Executions whose cost was computed from prices.")
+    input_tokens: int | None = count("Tokens into models, with the cached ones; null where no execution tells any.")
+    output_tokens: int | None = count("Tokens out of models, with the reasoning ones; likewise.")
+    cache_read_tokens: int | None = count("Input tokens that came from a provider's cache; likewise.")
+    cache_creation_tokens: int | None = count("Input tokens that were written to a provider's cache; likewise.")
+    reasoning_tokens: int | None = count("Output tokens that models reasoned with; likewise.")
     cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
 
 
@@ -27,10 +31,17 @@ class AgentUsage(Windowed, table=True):
     executions: int = count("Executions in the window.")
     successes: int = count("Executions that succeeded.")
     executions_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
-    executions_with_cost: int = count("Executions that tell their cost.")
-    input_tokens: int | None = count("Tokens into models; null where no execution tells any.")
-    output_tokens: int | None = count("Tokens out of models; null where no execution tells any.")
+    executions_with_cost: int = count("Executions that have a cost.")
+    executions_with_computed_cost: int = count("Executions whose cost was computed from prices.")
+    input_tokens: int | None = count("Tokens into models, with the cached ones; null where no execution tells any.")
+    output_tokens: int | None = count("Tokens out of models, with the reasoning ones; likewise.")
+    cache_read_tokens: int | None = count("Input tokens that came from a provider's cache; likewise.")
+    cache_creation_tokens: int | None = count("Input tokens that were written to a provider's cache; likewise.")
+    reasoning_tokens: int | None = count("Output tokens that models reasoned with; likewise.")
     cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
+    cost_source: str | None = text(
+        "`stated`, or `computed` where the cost of any execution was computed from prices; null without a cost."
+    )
     cost_per_success_usd: float | None = number(
         "cost_usd / successes in US dollars: failures cost, too. Null without a success or any cost."
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import HourRange
+from health_assets.scoring.prices import STATED
 from health_assets.systems.reliability.tasks import LEAST_RUNS, PLACE
 from health_assets.systems.reliability.timeline import (
     Numbers,
@@ -33,7 +34,7 @@ SHARE_UNITS = 1e15
 """Shares are averaged as whole numbers of 1e-15, which add up to the same in any order."""
 
 
-RUN_COLUMNS = (*RUNS_IN_ORDER, "condition", "succeeded", "actions", "confidence", *RESOURCES)
+RUN_COLUMNS = (*RUNS_IN_ORDER, "condition", "succeeded", "actions", "confidence", *RESOURCES, "cost_source")
 """Columns of executions that `baseline_runs` needs."""
 
 
@@ -48,6 +49,7 @@ def baseline_runs(runs: ir.Table) -> ir.Table:
         there are none or the run failed, because trajectories of successful runs alone are compared.
     """
     runs = runs.filter(runs.condition == "baseline")
+    runs = runs.mutate(cost_usd=(runs.cost_source == STATED).ifelse(runs.cost_usd, ibis.null("float64")))
     numbers = {name: runs[name].cast("float64") for name in ("confidence", *RESOURCES)}
     is_compared = runs.succeeded & (runs.actions.length() > 0) & (runs[PLACE] < MOST_COMPARED)
     actions = is_compared.ifelse(runs.actions, ibis.null(runs.actions.type()))

@@ -20,7 +20,9 @@ from health_assets.apps.serving.pages.look import Look
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.agent_usage.names import COUNTS
 
-AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
+AMOUNTS = (
+    "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens", "cost_usd",
+)  # fmt: skip
 SUMS = (*COUNTS, *AMOUNTS)
 DAY = timedelta(days=1)
 DAY_H = 24
