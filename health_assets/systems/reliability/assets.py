@@ -140,7 +140,9 @@ ASSETS = (
         rows=_agents,
         preview_title="least reliable agents",
         preview_rows=_least_reliable_agents,
-        empty_without="an evaluation run (an execution with a task_id), or two with the same input, in the evaluation window",
+        empty_without=(
+            "an evaluation run (an execution with a task_id), or two with the same input, in the evaluation window"
+        ),
         back_hours=lambda settings: settings.reach_hours,
         curves=_mean_scores,
         formula_version=FORMULA_VERSION,
