@@ -91,7 +91,8 @@ class SetAside:
 
     def _set_aside(self, batch: pa.RecordBatch) -> None:
         """Keep the lines for those who read them: spans may hold results of evaluators, and logs nothing else."""
-        has_evaluations = pc.match_substring(batch["line"], EVALUATION_EVENT)
+        # a regular expression finds a plain text much faster than `match_substring`
+        has_evaluations = pc.match_substring_regex(batch["line"], re.escape(EVALUATION_EVENT))
         if has_evaluations.true_count:
             self._write("evaluations", batch.filter(has_evaluations))
             is_log = pc.and_(has_evaluations, pc.match_substring_regex(batch["line"], LOGS_START))
