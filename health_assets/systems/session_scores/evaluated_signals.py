@@ -52,11 +52,12 @@ def evaluated_signals(
     asked = results.filter(results.evaluated.notnull()).select(*_ASKED).distinct()
     runs = executions.mutate(claimant=claimant_of(executions))
     about = _executions_of(asked, runs, calls, lookback_hours)
-    rows = about.filter(about.hour >= hours.start).inner_join(results, [*_ASKED])
-    return rows.select(
+    rows = about.filter(about.hour >= hours.start).inner_join(results, [*_ASKED]).rename(evaluator="name")
+    keys = (
         "hour", "source_file", "line_number", "place_in_line", "execution_id", "agent_id", "agent_id_reported",
-        "session_id", "evaluated_at", "signal", evaluator=rows["name"], value=rows.share,
+        "session_id", "evaluated_at", "signal", "evaluator",
     )  # fmt: skip
+    return rows.group_by(keys).aggregate(value=rows.share.min())
 
 
 def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.Table, ir.Table]:

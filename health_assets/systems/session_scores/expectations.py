@@ -42,6 +42,21 @@ EVALUATED_SIGNALS = Suite(
     asset="evaluated_signals",
     checks=[
         *OF_EVERY_TABLE,
+        Check(
+            name="result_has_one_row_per_execution_and_hour",
+            expectations=unique(
+                "hour",
+                "source_file",
+                "line_number",
+                "place_in_line",
+                "evaluator",
+                "execution_id",
+                "agent_id",
+                "agent_id_reported",
+                "session_id",
+                "evaluated_at",
+            ),
+        ),
         Check(name="signals_are_known", expectations=one_of("signal", *SIGNALS)),
         Check(name="signals_are_between_0_and_1", expectations=between(0, 1, "value")),
         Check(name="results_are_given_before_they_count", expectations=greater("next_hour", "evaluated_at")),
