@@ -108,6 +108,7 @@ def _show_what_is_up_to_date(
             print_older_results,
             print_older_targets,
             print_sentences,
+            print_unmapped_evaluators,
             print_up_to_date,
         )
         from health_assets.core.sql_memory import keep_compiled_sql
@@ -137,6 +138,7 @@ def _show_what_is_up_to_date(
         print_checks(console, map(FailedCheck.of, failed))
         print_left_behind(console, left_behind(session, hours, systems, settings, now))
         print_older_targets(console, session, hours.start, targets)
+        print_unmapped_evaluators(console, session, HourRange(hours.start, hours.end), targets)
         print_older_results(console, older_results(session, EVER, settings))
         print_health(console, session, HourRange(hours.start, hours.end))
     keep_compiled_sql()
@@ -165,6 +167,7 @@ def _run(
             print_older_results,
             print_older_targets,
             print_outcome,
+            print_unmapped_evaluators,
         )
         from health_assets.cli.running import run_hours, step_count
         from health_assets.core.sql_memory import keep_compiled_sql
@@ -196,7 +199,9 @@ def _run(
         print_outcome(console, outcome, session, time.monotonic() - since)
         if outcome.error is None:
             print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
-            print_older_targets(console, session, hours.start, load_targets(settings.targets))
+            targets = load_targets(settings.targets)
+            print_older_targets(console, session, hours.start, targets)
+            print_unmapped_evaluators(console, session, HourRange(hours.start, hours.end), targets)
         print_older_results(console, older_results(session, EVER, settings))
         print_health(console, session, HourRange(hours.start, hours.end))
     keep_compiled_sql()

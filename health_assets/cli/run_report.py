@@ -18,6 +18,7 @@ from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.pipeline.trace_reading import read_traces
 from health_assets.systems.agent_health_model.older_targets import older_targets
 from health_assets.systems.formula_versions import OlderResults
+from health_assets.systems.session_scores.unmapped_evaluators import unmapped_evaluators
 from health_assets.warehouse.log_coverage import LogCoverage, RejectedElsewhere
 from health_assets.warehouse.rejected_rows import Reason, Rejections
 from health_assets.warehouse.session import Session
@@ -164,6 +165,12 @@ def print_older_targets(console: Console, session: Session, start: datetime, tar
     """Print that earlier hours keep other targets than those of the run that began with this hour."""
     if older := older_targets(session, start, targets):
         console.print(Text(printable(f"  {older}", 400), style="yellow"), soft_wrap=True)
+
+
+def print_unmapped_evaluators(console: Console, session: Session, hours: HourRange, targets: Targets) -> None:
+    """Print the evaluators whose results nothing uses."""
+    if sentence := unmapped_evaluators(session, hours, targets.evaluators):
+        console.print(Text(printable(f"  {sentence}", 600), style="yellow"), soft_wrap=True)
 
 
 def print_older_results(console: Console, older: Sequence[OlderResults]) -> None:

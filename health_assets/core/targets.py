@@ -5,18 +5,20 @@ of a target is in the source document of the score that uses it.
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from health_assets.core.agent_names import AgentName
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.evaluators import Evaluator
 from health_assets.core.redaction import Redaction
 from health_assets.core.wording import nearest
 from health_assets.core.yaml_files import line_of, mapping, read_yaml, shown, validated
 
-SECTIONS = frozenset({"defaults", "agents", "names", "redact"})
+SECTIONS = frozenset({"defaults", "agents", "names", "redact", "evaluators"})
+Entry = TypeVar("Entry", bound=BaseModel)
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -53,7 +55,7 @@ class AgentTargets(BaseModel):
 
 
 class Targets(BaseModel):
-    """Defaults for the fleet, the full targets of agents that have overrides, and patterns of names and of secrets."""
+    """Defaults, the full targets of agents with overrides, patterns of names and secrets, and evaluators."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,6 +63,7 @@ class Targets(BaseModel):
     agents: dict[str, AgentTargets] = {}
     names: tuple[AgentName, ...] = ()
     redact: Redaction = Redaction()
+    evaluators: tuple[Evaluator, ...] = ()
 
     def of(self, agent_id: str) -> AgentTargets:
         """The targets of one agent."""
@@ -91,13 +94,10 @@ def load_targets(path: Path | None) -> Targets:
         section = min(map(str, unknown))
         raise HealthAssetsError(
             f"{path}{line_of(path, section)}: unknown section {shown(section)}; "
-            f"use 'defaults', 'agents', 'names' and 'redact'{nearest(section, SECTIONS)}"
+            f"use 'defaults', 'agents', 'names', 'redact' and 'evaluators'{nearest(section, SECTIONS)}"
         )
     defaults = mapping(path, "defaults", document.get("defaults"))
     agents = mapping(path, "agents", document.get("agents"))
-    names = document.get("names") or []
-    if not isinstance(names, list):
-        raise HealthAssetsError(f"{path}: names must be a list of {{match: pattern, agent: name}}")
     return Targets(
         defaults=validated(path, "defaults", AgentTargets, defaults, keys=["defaults"]),
         agents={
@@ -110,15 +110,24 @@ def load_targets(path: Path | None) -> Targets:
             )
             for agent_id, own in agents.items()
         },
-        names=tuple(
-            validated(
-                path,
-                f"names, entry {place}",
-                AgentName,
-                mapping(path, f"names, entry {place}", one),
-                keys=["names", place - 1],
-            )
-            for place, one in enumerate(names, 1)
-        ),
+        names=_entries(path, "names", AgentName, document, "{match: pattern, agent: name}"),
         redact=validated(path, "redact", Redaction, mapping(path, "redact", document.get("redact")), keys=["redact"]),
+        evaluators=_entries(path, "evaluators", Evaluator, document, "{match: pattern, signal: name}"),
+    )
+
+
+def _entries(path: Path, section: str, kind: type[Entry], document: dict[str, Any], form: str) -> tuple[Entry, ...]:
+    """The entries of a section that is a list, in their order."""
+    entries = document.get(section) or []
+    if not isinstance(entries, list):
+        raise HealthAssetsError(f"{path}: {section} must be a list of {form}")
+    return tuple(
+        validated(
+            path,
+            f"{section}, entry {place}",
+            kind,
+            mapping(path, f"{section}, entry {place}", one),
+            keys=[section, place - 1],
+        )
+        for place, one in enumerate(entries, 1)
     )

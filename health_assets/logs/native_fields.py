@@ -82,6 +82,15 @@ def _number(field: Number) -> Rule:
     return Rule(field=field.name, value=value, expects=expects, bounds=bounds)
 
 
+def _score(field: LogField) -> Rule:
+    return Rule(
+        field=field.name,
+        value="CASE {token} WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 ELSE TRY_CAST({token} AS DOUBLE) END",
+        expects="a number, true or false",
+        bounds="isfinite({value})",
+    )
+
+
 def _count(field: LogField) -> Rule:
     value = "CASE WHEN regexp_full_match({token}, '[0-9]+') THEN TRY_CAST({token} AS BIGINT) END"
     return Rule(field=field.name, value=value, expects="a whole number from 0 to 2^63 - 1")
@@ -197,6 +206,7 @@ _RULES: dict[type[LogField], Callable[[Any], Rule]] = {
     log_fields.FreeText: _text,
     log_fields.Choice: _choice,
     log_fields.Number: _number,
+    log_fields.Score: _score,
     log_fields.Count: _count,
     log_fields.Flag: _flag,
     log_fields.Time: _time,

@@ -58,8 +58,8 @@ def _condition(record: RecordType) -> tuple[str, str] | None:
         first, second = (_value(record, record.columns[column]) for column in record.in_order)
         return f"{{{second}}} >= {{{first}}}", f"{RULES[second].field} is before {RULES[first].field}"
     if record.any_of:
-        values = ", ".join(f"{{{name}}}" for name in record.any_of)
-        return f"coalesce({values}) IS NOT NULL", f"none of {', '.join(record.any_of)} is there"
+        is_there = " OR ".join(f"{{{name}}} IS NOT NULL" for name in record.any_of)
+        return is_there, f"none of {', '.join(record.any_of)} is there"
     return None
 
 

@@ -27,7 +27,7 @@ from health_assets.logs.digests import digest, task_digest
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
-from health_assets.logs.otlp_lines import camel_keys
+from health_assets.logs.otlp_lines import UNSERVED_REASON, camel_keys
 from health_assets.logs.otlp_repeats import (
     ambiguous_attribute,
     any_repeats,
@@ -390,7 +390,7 @@ def _line_reason() -> str:
     )
     unserved = " ".join(
         f"""WHEN regexp_matches(json, '{_START_OF.format(field)}')
-        THEN 'OTLP {what} are not used, only traces: {field} instead of resourceSpans'"""
+        THEN '{UNSERVED_REASON.format(what=what, field=field)}'"""
         for field, what in UNSERVED.items()
     )
     older = "len(json_type(json, '$.resourceSpans[*].instrumentationLibrarySpans')) > 0"

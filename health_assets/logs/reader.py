@@ -27,9 +27,10 @@ from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import parsed_lines
 from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.otlp import parsed_spans
-from health_assets.logs.otlp_lines import SetAside, is_otlp
+from health_assets.logs.otlp_evaluations import parsed_evaluations
+from health_assets.logs.otlp_lines import SetAside, is_evaluation_log, is_otlp
 from health_assets.logs.progress import Meter
-from health_assets.logs.redacting import redacted_lines, redacted_spans
+from health_assets.logs.redacting import redacted_evaluations, redacted_lines, redacted_spans
 from health_assets.logs.stores import is_trusted
 from health_assets.logs.tally import COUNTED_COLUMNS, Content, Tally
 from health_assets.schema.catalog import RECORD_OF_TABLE, schema_of
@@ -54,7 +55,7 @@ class Reading:
     Args:
         files: the files.
         connection: the parser of native lines.
-        otlp: where lines that hold spans wait until all lines were read.
+        otlp: where lines of OTLP-JSON wait until all lines were read.
         limits: what is taken of them.
         notes: is filled as lines are read.
         beginnings: by name of a file that only grew, what is not read of it again.
@@ -103,10 +104,11 @@ class Reading:
         tally = self.tally()
         for batch in _counted(self._connection, parsed_lines("lines", self._limits)):
             tally.add(batch, self.converted)
-        with self._spans_parser() as parser:
-            if parser:
-                for batch in _counted(parser, parsed_spans("lines", self._limits)):
-                    tally.add(batch, tied=None)
+        for lines, parsed in ((self._otlp.spans, parsed_spans), (self._otlp.evaluations, parsed_evaluations)):
+            with self._parser_of(lines()) as parser:
+                if parser:
+                    for batch in _counted(parser, parsed("lines", self._limits)):
+                        tally.add(batch, tied=None)
         return tally.contents()
 
     def records(self, targets: Targets, trusted: Trust = TRUSTED) -> pa.RecordBatchReader:
@@ -131,13 +133,19 @@ class Reading:
 
         The rows are like those of `records`, with the columns of `spans`. None where there is no line of spans.
         """
-        with self._spans_parser() as parser:
+        with self._parser_of(self._otlp.spans()) as parser:
             spans = redacted_spans(parsed_spans("lines", self._limits), targets.redact)
             yield parser and parser.sql(spans).to_arrow_reader(ROWS_PER_BATCH)
 
     @contextmanager
-    def _spans_parser(self) -> Iterator[duckdb.DuckDBPyConnection | None]:
-        lines = self._otlp.lines()
+    def evaluations(self, targets: Targets) -> Iterator[pa.RecordBatchReader | None]:
+        """Stream every result of an evaluator that OTLP-JSON holds, as `spans` does spans."""
+        with self._parser_of(self._otlp.evaluations()) as parser:
+            results = redacted_evaluations(parsed_evaluations("lines", self._limits), targets.redact)
+            yield parser and parser.sql(results).to_arrow_reader(ROWS_PER_BATCH)
+
+    @contextmanager
+    def _parser_of(self, lines: pa.RecordBatchReader | None) -> Iterator[duckdb.DuckDBPyConnection | None]:
         if lines is None:
             yield None
             return
@@ -160,7 +168,8 @@ def contents(
 
 def hour_of_line(line: str, limits: Limits) -> datetime | None:
     """The hour of a line's record, or the latest of its spans; None where it is rejected or holds none."""
-    parsed = parsed_spans if is_otlp(line) else parsed_lines
+    of_otlp = parsed_evaluations if is_evaluation_log(line) else parsed_spans
+    parsed = of_otlp if is_otlp(line) else parsed_lines
     sql = f"SELECT max(hour) FROM ({parsed('lines', limits)}) WHERE record_type <> 'rejected'"
     with in_process(single_threaded=True) as connection:
         connection.register("lines", pa.record_batch([[0], [0], [line], [None]], schema=LINES_SCHEMA))
@@ -198,7 +207,7 @@ def reading(
     ):
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
-        otlp = SetAside(folder / "otlp")
+        otlp = SetAside(folder)
         told: list[HealthAssetsError] = []
         batches = line_batches(
             enumerate(files), notes, Meter(files), identities, limits.unpacking, beginnings, limits.lines
@@ -315,4 +324,5 @@ def _columns_made(targets: Targets, believed: Sequence[int]) -> dict[str, str]:
         "judged_by_reported": reported_judge,
         "judge": f"coalesce(judge, CASE WHEN NOT {states_kind} THEN judged_by END)",
         "span_id": "NULL::VARCHAR",
+        "place_in_line": "NULL::VARCHAR",
     }

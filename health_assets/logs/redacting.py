@@ -45,6 +45,12 @@ def redacted_spans(spans: str, redaction: Redaction) -> str:
     return _selected(spans, ("error", "reason", "raw"), {}, lost, "reason", redaction)
 
 
+def redacted_evaluations(results: str, redaction: Redaction) -> str:
+    """SQL for the rows of `otlp_evaluations.parsed_evaluations` without secrets, likewise."""
+    lost = f"CASE WHEN raw IS NULL THEN {secrets('label', _kept('label'))} ELSE {_in_rejected('reason')} END"
+    return _selected(results, ("label", "reason", "raw"), {}, lost, "reason", redaction)
+
+
 def cut(text: str, most_bytes: int | str = RAW_TEXT_BYTES) -> str:
     """SQL for a text in at most so many bytes of UTF-8, cut between two characters."""
     cuts = ", ".join(f"TRY(decode(encode({text})[1:{most_bytes} - {shorter}]))" for shorter in range(4))
@@ -94,7 +100,7 @@ def _in_rejected(reason: str) -> str:
 
 def _cut_reason(reason: str) -> str:
     """The reason with no more of the value that it shows than is shown; the place of a span stays."""
-    place = f"regexp_extract({reason}, ', in span [0-9.]+$')"
+    place = f"regexp_extract({reason}, ', in (span|log record) [0-9.]+$')"
     without_place = f"left({reason}, length({reason}) - length({place}))"
     pattern = rf"(?s)^(.*?, not .{{{SHOWN_CHARACTERS}}}).*$"
     return f"regexp_replace({without_place}, '{pattern}', '\\1') || {place}"

@@ -19,9 +19,9 @@ from health_assets.logs.stores import RawFile
 LAST_LINE = np.iinfo(np.int64).max
 PLACE = "position"
 """The place of a span in its line, which rows have until they are summed up; empty for a line."""
-OF_THE_LINE = ", (not|in span) .*"
+OF_THE_LINE = ", (not|in span|in log record) .*"
 """The part of a reason that is about the single line, as a regular expression: it may quote the log."""
-_EXAMPLE = re.compile(r", not .*?(?=, in span [0-9.]+$|$)", re.DOTALL)
+_EXAMPLE = re.compile(r", not .*?(?=, in (?:span|log record) [0-9.]+$|$)", re.DOTALL)
 _NO_PLACES = np.empty((0, 4), np.int64)
 _BEHIND_ALL = np.full(4, LAST_LINE)
 

@@ -153,6 +153,9 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
         with parser.spans(own.targets) as spans:
             if spans:
                 router.read(spans)
+        with parser.evaluations(own.targets) as evaluations:
+            if evaluations:
+                router.read(evaluations)
             contents = own.appended.with_known(files, router.contents())
             for table, rows in router.set_aside():
                 insert(table, rows)

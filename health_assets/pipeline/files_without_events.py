@@ -55,9 +55,10 @@ def _reasons(file: RawFile, targets: Targets, limits: Limits) -> list[str]:
     with reading([beginning], limits=limits, single_threaded=True) as parser:
         for batch in parser.records(targets):
             rows += zip(batch["line_number"].to_pylist(), batch["reason"].to_pylist(), strict=True)
-        with parser.spans(targets) as spans:
-            for batch in spans or ():
-                rows += zip(batch["line_number"].to_pylist(), batch["reason"].to_pylist(), strict=True)
+        for of_otlp in (parser.spans, parser.evaluations):
+            with of_otlp(targets) as stream:
+                for batch in stream or ():
+                    rows += zip(batch["line_number"].to_pylist(), batch["reason"].to_pylist(), strict=True)
     first: dict[str, int] = {}
     for number, reason in sorted((number, reason) for number, reason in rows if reason):
         first.setdefault(reason, number)

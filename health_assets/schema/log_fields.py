@@ -106,6 +106,13 @@ class Number(LogField):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Score(LogField):
+    """A finite number of any scale, or true or false as 1 or 0."""
+
+    sample: Any = 4
+
+
+@dataclass(frozen=True, kw_only=True)
 class Count(LogField):
     """A whole number from 0 to 2^63 - 1."""
 

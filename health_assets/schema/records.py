@@ -25,6 +25,7 @@ from health_assets.schema.log_fields import (
     Name,
     Names,
     Number,
+    Score,
     ShortText,
     Signals,
     TaskInput,
@@ -291,6 +292,27 @@ class Signal(FromLine, table=True):
     signal_coherence: float | None = number("Coherence signal, 0 (risk) to 1.", line=Number(name="coherence", most=1))
 
 
+class Evaluation(FromLine, table=True):
+    """Results of other tools' evaluators as they state them, one row per result, in the hour in which it was given."""
+
+    __tablename__ = "evaluations"
+
+    place_in_line: str | None = text(
+        "Place in a line that holds several, counted from 0: resource, scope and log record, or span and event."
+    )
+    name: str = text("Name of the evaluator or of what it measures.", line=Name(is_required=True, sample="helpfulness"))
+    evaluated_at: datetime = at("When it was given; decides the hour.", line=Time(name="at", is_required=True))
+    execution_id: str | None = text(
+        "Execution that was evaluated, or a span of it as `traceId:spanId`, or its trace alone; null for a session.",
+        line=Name(sample="e-1"),
+    )
+    agent_id: str | None = text("Agent that ran.", line=Name(sample="invoice-reader"))
+    agent_id_reported: str | None = text(REPORTED_AGENT)
+    session_id: str | None = text("Session of the execution, or that was evaluated.", line=Name(sample="s-1"))
+    value: float | None = number("Score, on the evaluator's own scale; true is 1 and false 0.", line=Score())
+    label: str | None = text("Category, as the evaluator states it.", line=FreeText(sample="helpful"))
+
+
 class Judgement(FromLine, table=True):
     """Safety judgements made after the fact, one row per line, in the hour in which they were made."""
 
@@ -450,6 +472,7 @@ RECORDS = (
         is_from_spans=True,
     ),
     RecordType(name="signals", table=Signal, time="given_at", any_of=SIGNALS),
+    RecordType(name="evaluation", table=Evaluation, time="evaluated_at", any_of=("value", "label")),
     RecordType(name="judgement", table=Judgement, time="judged_at"),
     RecordType(name="agent_update", table=AgentUpdate, time="updated_at"),
     RecordType(name="rejected", table=RejectedRecord, time="hour"),

@@ -1,13 +1,15 @@
 """Targets: how defaults and overrides merge, and that whatever is wrong in the file is said in one sentence."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.evaluators import Evaluator
 from health_assets.core.targets import AgentTargets, Targets, load_targets
+from health_assets.schema.log_fields import SIGNALS
 from health_assets_tests.support import reference
 
 TARGET_NAMES = tuple(AgentTargets.model_fields)
@@ -205,3 +207,39 @@ def test_an_unknown_key_is_told_with_its_line_and_the_nearest_that_there_is(
     for name, meant in near.items():
         if name in told:
             assert message.endswith(f"; did you mean {meant!r}?")
+
+
+# -- evaluators --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"signal": "confidence"}, "match: must be given"),
+        ({"match": "q"}, "signal: must be given"),
+        ({"match": "q(", "signal": "confidence"}, "'q(' is no pattern: missing ): q("),
+        ({"match": "q", "signal": "outcome"}, "signal: Input should be 'confidence', 'loop_detection'"),
+        ({"match": "q", "signal": "confidence", "scales": [1, 5]}, "scales: unknown key; did you mean 'scale'?"),
+        ({"match": "q", "signal": "confidence", "scale": [5, 1]}, "scale must be [least, greatest], not [5, 1]"),
+        ({"match": "q", "signal": "confidence", "scale": [1]}, "scale: List should have at least 2 items"),
+        ({"match": "q", "signal": "confidence", "direction": "lower"}, "direction: Input should be"),
+        ({"match": "q", "signal": "confidence", "categories": {}}, "categories: Dictionary should have at least 1"),
+        ({"match": "q", "signal": "confidence", "categories": {"good": 2}}, "categories: Input should be less than"),
+        (
+            {"match": "q", "signal": "confidence", "categories": {"good": 1}, "scale": [1, 5]},
+            "categories say what each label is worth, so scale has no meaning beside them",
+        ),
+        (
+            {"match": "q", "signal": "confidence", "categories": {"a": 1}, "direction": "lower_is_better"},
+            "categories say what each label is worth, so direction has no meaning beside them",
+        ),
+    ],
+)
+def test_an_evaluator_that_cannot_be_applied_is_refused(tmp_path: Path, entry: dict[str, Any], said: str) -> None:
+    message = complaint(tmp_path, {"evaluators": [{"match": "a", "signal": "coherence"}, entry]})
+    assert "evaluators, entry 2: " in message
+    assert said in message
+
+
+def test_evaluators_state_the_signals_that_there_are() -> None:
+    assert get_args(Evaluator.model_fields["signal"].annotation) == SIGNALS

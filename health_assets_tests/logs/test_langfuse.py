@@ -149,7 +149,7 @@ def test_the_download_of_a_session_is_counted_since_it_holds_no_observations(pro
     session = {"id": "s-9", "projectId": made.PROJECT, "bookmarked": False, "traces": [made.TRACE] * 2, "comments": []}
     spans, others, notes = written(project, session)
     assert (spans, notes[langfuse.NO_OBSERVATIONS]) == ([], 2)
-    assert [row["fault"] for row in others] == [None] * 4
+    assert [row["fault"] for row in others] == [None] * 6
 
 
 # -- failures ----------------------------------------------------------------------------------------------------------
@@ -576,3 +576,45 @@ def test_the_model_that_answered_is_what_the_instrumentation_told_of_it(project:
 def test_a_level_that_says_error_of_waiting_for_a_person_is_no_failure(project: Project) -> None:
     waiting = {"level": "ERROR", "statusMessage": "GraphInterrupt((Interrupt(value='approve?'),))"}
     assert "status" not in call_of(project, **waiting)[0]
+
+
+# -- scores that are no signals ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"value": 4}, {"value": 4.0}),
+        ({"value": "4.5"}, {"value": 4.5}),
+        ({"dataType": "BOOLEAN", "value": 1, "stringValue": "True"}, {"value": 1.0, "label": "True"}),
+        ({"dataType": "BOOLEAN", "value": False}, {"value": 0.0}),
+        ({"dataType": "CATEGORICAL", "value": 2, "stringValue": "helpful"}, {"label": "helpful"}),
+        ({"dataType": "CATEGORICAL", "value": "helpful"}, {"label": "helpful"}),
+        ({"name": "confidence", "dataType": "CATEGORICAL", "value": "sure"}, {"label": "sure"}),
+    ],
+)
+def test_a_score_that_is_no_signal_is_the_result_of_an_evaluator(project: Project, fields: Row, told: Row) -> None:
+    score = made.SCORES[2] | {"comment": "a person wrote this"} | fields
+    _, [row], notes = written(project, [score])
+    record = json.loads(row["line"])
+    assert {key: record[key] for key in ("value", "label") if key in record} == told
+    assert (record["type"], record["name"]) == ("evaluation", score["name"])
+    assert record["execution_id"] == f"{made.TRACE_ID}:{TRACE_SPAN}"
+    assert "comment" not in record
+    assert not notes
+
+
+def test_a_score_of_a_session_names_it_and_one_of_a_dataset_run_is_counted(project: Project) -> None:
+    of_session = made.SCORES[2] | {"traceId": None, "sessionId": "s-9"}
+    of_run = made.SCORES[2] | {"traceId": None, "datasetRunId": "r-1"}
+    _, [row], notes = written(project, [of_session, of_run])
+    record = json.loads(row["line"])
+    assert (record["session_id"], "execution_id" in record) == ("s-9", False)
+    assert notes == {"Langfuse score of a session or a dataset run, not of a trace": 1}
+
+
+@pytest.mark.parametrize("kind", ["TEXT", "CORRECTION"])
+def test_what_a_person_wrote_as_a_score_is_counted_and_not_kept(project: Project, kind: str) -> None:
+    score = made.SCORES[2] | {"dataType": kind, "value": None, "stringValue": "a person wrote this"}
+    _, rows, notes = written(project, [score])
+    assert (rows, notes) == ([], {"Langfuse score that is neither a number nor a category": 1})

@@ -41,6 +41,7 @@ CHECKS = [(asset, check.name) for asset, suite in SUITES.items() for check in su
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with several rows of every kind in every hour, and nothing wrong with it."""
     targets = {"defaults": {"expected_runtime_s": 1e6}, "agents": {"listed": {}, "gone": {"retired": True}}}
+    targets["evaluators"] = [{"match": "q", "signal": "confidence"}]
     project = Project(tmp_path_factory.mktemp("sound") / "project", targets, 3, 6)
     random = Random(21)
     for place, hour in enumerate(HOURS):
@@ -61,6 +62,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
                     for status in ("success", "failure")
                 ),
                 {"type": "signals", "execution_id": f"e {place} {agent}", "at": at.isoformat(), "coherence": 0.5},
+                {"type": "evaluation", "execution_id": f"e {place} {agent}", "at": at.isoformat(), "name": "q", "value": 0.9},
                 {"type": "judgement", "execution_id": f"e {place} {agent}", "at": at.isoformat(), "violations": []},
                 {"type": "agent_update", "agent_id": agent, "at": at.isoformat(), "kind": "restart"},
             )
@@ -311,7 +313,7 @@ def _breaks_by_hand() -> Iterator[Break]:
         required = next(
             name
             for name, _, is_nullable, _ in describe(asset)
-            if not is_nullable and name.endswith(("id", "digest", "reason", "version", "url"))
+            if not is_nullable and name.endswith(("id", "digest", "reason", "version", "url", "name"))
         )
         yield Break(asset, "required_values_are_present", (f"UPDATE {{asset}} SET {required} = NULL WHERE {{row}}",), 1,
                     frozenset(), ("missing_columns",))  # fmt: skip

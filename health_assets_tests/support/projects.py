@@ -63,6 +63,7 @@ TABLE_OF_RECORD = {  # the contract's: where each kind of line goes; spans first
     "model_call": "model_calls",
     "tool_call": "tool_calls",
     "signals": "signals",
+    "evaluation": "evaluations",
     "judgement": "judgements",
     "agent_update": "agent_updates",
     "rejected": "rejected_records",

@@ -185,6 +185,7 @@ REQUIRED: dict[str, dict[str, Check]] = {  # contract section 2, column "require
     "model_call": {"call_id": is_name, "model": is_name, "ended_at": is_timestamp, "status": OUTCOME},
     "tool_call": {"call_id": is_name, "tool": is_name, "ended_at": is_timestamp, "status": OUTCOME},
     "signals": {"execution_id": is_name, "at": is_timestamp},
+    "evaluation": {"name": is_name, "at": is_timestamp},
     "judgement": {"execution_id": is_name, "at": is_timestamp, "violations": is_violations},
     "agent_update": {
         "agent_id": is_name,
@@ -232,6 +233,13 @@ OPTIONAL: dict[str, dict[str, Check]] = {  # contract section 2, column "optiona
         "cost_usd": is_amount,
     },
     "tool_call": {"agent_id": is_name, "execution_id": is_name, "latency_ms": is_amount, "error": is_text},
+    "evaluation": {
+        "execution_id": is_name,
+        "agent_id": is_name,
+        "session_id": is_name,
+        "value": lambda value: is_flag(value) or is_number(value),
+        "label": is_text,
+    },
     "signals": {
         "confidence": is_share,
         "loop_detection": is_share,
@@ -253,6 +261,7 @@ TIME_FIELD = {  # contract section 1: the time that decides the hour
     "model_call": "ended_at",
     "tool_call": "ended_at",
     "signals": "at",
+    "evaluation": "at",
     "judgement": "at",
     "agent_update": "at",
 }
@@ -300,6 +309,8 @@ def clean(parsed: Record) -> Record | None:
         if name in record and not check(record[name]):
             return None
     if kind == "signals" and not any(name in record for name in SIGNALS):
+        return None
+    if kind == "evaluation" and "value" not in record and "label" not in record:
         return None
     record["_at"] = parse_timestamp(record[TIME_FIELD[kind]])
     record["_hour"] = hour_of(record["_at"])

@@ -13,9 +13,11 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange, parse_hour
 from health_assets.core.settings import Settings
 from health_assets.core.systems import parts
+from health_assets.core.targets import load_targets
 from health_assets.core.terminal import printable
 from health_assets.pipeline.trace_reading import without_agents
 from health_assets.systems.formula_versions import older_results
+from health_assets.systems.session_scores.unmapped_evaluators import unmapped_evaluators
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
@@ -83,6 +85,8 @@ def print_report(console: Console, session: Session, hours: HourRange, settings:
     print_older_formulas(console, session, hours, settings)
     if hint := without_agents(session, hours):
         console.print(Text(printable(hint), style="yellow"), soft_wrap=True)
+    if sentence := unmapped_evaluators(session, hours, load_targets(settings.targets).evaluators):
+        console.print(Text(printable(sentence, 600), style="yellow"), soft_wrap=True)
     print_health(console, session, hours)
 
 

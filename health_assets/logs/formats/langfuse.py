@@ -196,28 +196,41 @@ def _trace_lines(source: Source, number: int, raw: Record) -> Iterator[Line]:
 def _score_lines(
     source: Source, number: int, scores: list[Record], trace: Record | None = None, held: list[Record] | None = None
 ) -> Iterator[Line]:
-    """A `signals` record for each score that is one of our signals; any other is counted."""
+    """A record for each score: `signals` for a number that is named like one, `evaluation` for any other.
+
+    What a person wrote as a score, or beside it, is no record.
+    """
     for score in scores:
-        name = (as_name(score.get("name")) or "").lower().replace(" ", "_").replace("-", "_")
-        value, trace_key = score.get("value"), as_name(score.get("traceId")) or as_name((trace or {}).get("id"))
-        if name not in SIGNALS:
-            source.notes["Langfuse score that is none of our signals"] += 1
-        elif score.get("dataType") not in (None, "NUMERIC") or isinstance(value, bool):
-            source.notes["Langfuse score named like a signal that is no number"] += 1
-        elif trace_key is None:
+        name, stated = as_name(score.get("name")), records.stated_score(score)
+        signal = (name or "").lower().replace(" ", "_").replace("-", "_")
+        trace_key = as_name(score.get("traceId")) or as_name((trace or {}).get("id"))
+        session_id = as_name(score.get("sessionId"))
+        is_signal = signal in SIGNALS and score.get("dataType") in (None, "NUMERIC")
+        is_signal = is_signal and not isinstance(score.get("value"), bool)
+        if not stated and not is_signal:
+            source.notes["Langfuse score that is neither a number nor a category"] += 1
+            continue
+        if trace_key is None and (session_id is None or is_signal):
             source.notes["Langfuse score of a session or a dataset run, not of a trace"] += 1
-        else:
+            continue
+        about: Record = {} if session_id is None else {"session_id": session_id}
+        if trace_key is not None:
             span_id = _scored_span(score, trace_key, trace, held or [])
-            if span_id is None:
+            if span_id is None and is_signal:
                 source.notes["Langfuse score of a trace with several agents, which does not tell whose"] += 1
                 continue
-            try:
-                at = as_time(score.get("timestamp"), "timestamp").isoformat()
-            except UnusableRecordError as error:
-                yield rejected(number, score, str(error))
-                continue
-            execution_id = f"{records.trace_id(trace_key)}:{span_id}"
-            yield line_of(number, {"type": "signals", "execution_id": execution_id, "at": at, name: value})
+            of_span = "" if span_id is None else f":{span_id}"
+            about["execution_id"] = f"{records.trace_id(trace_key)}{of_span}"
+        try:
+            at = as_time(score.get("timestamp"), "timestamp").isoformat()
+        except UnusableRecordError as error:
+            yield rejected(number, {key: value for key, value in score.items() if key != "comment"}, str(error))
+            continue
+        if is_signal:
+            told = {"type": "signals", "execution_id": about["execution_id"], "at": at, signal: score.get("value")}
+        else:
+            told = {"type": "evaluation", "name": name, "at": at, **about, **stated}
+        yield line_of(number, told)
 
 
 def _scored_span(score: Record, trace_key: str, trace: Record | None, held: list[Record]) -> str | None:

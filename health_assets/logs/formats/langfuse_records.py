@@ -120,6 +120,20 @@ def is_trace(record: Record) -> bool:
     )  # fmt: skip
 
 
+def stated_score(score: Record) -> Record:
+    """What a score says: a `value`, a `label` or both; nothing of one that is a text, which may hold anything.
+
+    Of a category the label counts alone, since its number only says which one it is.
+    """
+    kind, value = score.get("dataType"), score.get("value")
+    text = as_name(score.get("stringValue")) or as_name(value)
+    if kind == "CATEGORICAL":
+        return present({"label": text})
+    if kind == "BOOLEAN":
+        return present({"value": float(value) if isinstance(value, bool) else as_number(value), "label": text})
+    return present({"value": as_number(value)}) if kind in (None, "NUMERIC") else {}
+
+
 # -- ids -------------------------------------------------------------------------------------------------------------
 
 

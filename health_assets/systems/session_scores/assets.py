@@ -11,8 +11,15 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.derived import Derived, Inputs
 from health_assets.systems.session_scores import FORMULA_VERSION
 from health_assets.systems.session_scores.computed_signals import computed_signals
+from health_assets.systems.session_scores.evaluated_signals import (
+    as_statements,
+    evaluated_signals,
+    rules_of,
+)
+from health_assets.systems.session_scores.merged_traces import STATEMENT
 from health_assets.systems.session_scores.session_scores import reach_of_sessions, session_scores
 from health_assets.systems.session_scores.trace_risks import trace_risks
+from health_assets.systems.session_scores.unmapped_evaluators import results_by_name
 
 TRACES_AT_ONCE = 10_000_000
 """Traces, each once for every hour that scores it, that one statement sums up within the default memory limit."""
@@ -24,12 +31,28 @@ def _computed(inputs: Inputs) -> ir.Table:
     return computed_signals(inputs.table("executions"), tool_calls, model_calls, back)
 
 
+def _evaluated(inputs: Inputs) -> ir.Table:
+    back = inputs.settings.lookback_hours
+    evaluations, executions, *calls = (
+        inputs.table(name, back_hours=back) for name in ("evaluations", "executions", "model_calls", "tool_calls")
+    )
+    entries = inputs.targets.evaluators
+    rules = rules_of(results_by_name(inputs.session, evaluations) if entries else (), entries)
+    return evaluated_signals(evaluations, executions, calls, rules, inputs.hours, back)
+
+
+def _stated(inputs: Inputs) -> ir.Table:
+    """The signals that records of the look-back state, and those that results of evaluators state."""
+    signals, evaluated = (
+        inputs.table(name, back_hours=inputs.settings.lookback_hours) for name in ("signals", "evaluated_signals")
+    )
+    return ibis.union(signals.select(*STATEMENT), as_statements(evaluated))
+
+
 def _traces(inputs: Inputs) -> ir.Table:
     back = inputs.settings.lookback_hours
-    executions, signals, computed = (
-        inputs.table(name, back_hours=back) for name in ("executions", "signals", "computed_signals")
-    )
-    return trace_risks(executions, signals, computed, inputs.hours, inputs.settings)
+    executions, computed = (inputs.table(name, back_hours=back) for name in ("executions", "computed_signals"))
+    return trace_risks(executions, _stated(inputs), computed, inputs.hours, inputs.settings)
 
 
 def _sessions(inputs: Inputs) -> ir.Table:
@@ -67,11 +90,11 @@ def _pieces(inputs: Inputs) -> list[_Piece]:
 
 def _scored(inputs: Inputs, piece: _Piece) -> ir.Table:
     inputs = replace(inputs, hours=piece.hours)
-    versions, executions, signals, computed = (
+    versions, executions, computed = (
         inputs.table(name, back_hours=inputs.settings.lookback_hours)
-        for name in ("trace_risks", "executions", "signals", "computed_signals")
+        for name in ("trace_risks", "executions", "computed_signals")
     )
-    return session_scores(versions, executions, signals, computed, piece.hours, inputs.settings, piece.since)
+    return session_scores(versions, executions, _stated(inputs), computed, piece.hours, inputs.settings, piece.since)
 
 
 def _most_repeated(rows: ir.Table) -> ir.Table:
@@ -84,6 +107,16 @@ def _most_repeated(rows: ir.Table) -> ir.Table:
 
 def _repeated_and_failed(rows: ir.Table) -> Mapping[str, ir.Value]:
     return {"repeated steps": rows.repeated_steps.sum(), "failed tool calls": rows.tool_failures.sum()}
+
+
+def _lowest_signals(rows: ir.Table) -> ir.Table:
+    return rows.order_by("value", "hour", "execution_id", "evaluator", "source_file", "line_number").select(
+        "hour", "evaluator", "signal", "value", "execution_id", "agent_id", "evaluated_at"
+    )
+
+
+def _mean_signals(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {"mean signal of evaluators": rows.value.mean()}
 
 
 def _riskiest_traces(rows: ir.Table) -> ir.Table:
@@ -147,8 +180,21 @@ ASSETS = (
         formula_version=FORMULA_VERSION,
     ),
     Derived(
+        name="evaluated_signals",
+        upstream=("evaluations", "executions", "model_calls", "tool_calls"),
+        rows=_evaluated,
+        preview_title="lowest signals of evaluators",
+        preview_rows=_lowest_signals,
+        blocked_by=("raw_logs",),
+        empty_without="a result of an evaluator that `evaluators:` of the targets file maps",
+        back_hours=lambda settings: settings.lookback_hours,
+        is_component=True,
+        curves=_mean_signals,
+        formula_version=FORMULA_VERSION,
+    ),
+    Derived(
         name="trace_risks",
-        upstream=("executions", "signals", "computed_signals"),
+        upstream=("executions", "signals", "computed_signals", "evaluated_signals"),
         rows=_traces,
         preview_title="riskiest traces",
         preview_rows=_riskiest_traces,
@@ -161,7 +207,7 @@ ASSETS = (
     ),
     Derived(
         name="session_scores",
-        upstream=("trace_risks", "executions", "signals", "computed_signals"),
+        upstream=("trace_risks", "executions", "signals", "computed_signals", "evaluated_signals"),
         rows=_sessions,
         preview_title="worst sessions",
         preview_rows=_worst_sessions,

@@ -2,6 +2,7 @@
 
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
+from health_assets.schema.log_fields import SIGNALS
 from health_assets.systems.session_scores import batches
 from health_assets.systems.session_scores.merged_traces import ORIGINS
 from health_assets.systems.session_scores.session_scores import CONSISTENCY_BANDS, RELIABILITY_BANDS
@@ -35,6 +36,31 @@ COMPUTED_SIGNALS = Suite(
         ),
     ],
     hours=batches.hours_of_computed_signals,
+)
+
+EVALUATED_SIGNALS = Suite(
+    asset="evaluated_signals",
+    checks=[
+        *OF_EVERY_TABLE,
+        Check(
+            name="result_has_one_row_per_execution_and_hour",
+            expectations=unique(
+                "hour",
+                "source_file",
+                "line_number",
+                "place_in_line",
+                "evaluator",
+                "execution_id",
+                "agent_id",
+                "agent_id_reported",
+                "session_id",
+                "evaluated_at",
+            ),
+        ),
+        Check(name="signals_are_known", expectations=one_of("signal", *SIGNALS)),
+        Check(name="signals_are_between_0_and_1", expectations=between(0, 1, "value")),
+        Check(name="results_are_given_before_they_count", expectations=greater("next_hour", "evaluated_at")),
+    ],
 )
 
 TRACE_RISKS = Suite(
@@ -124,4 +150,4 @@ SESSION_SCORES = Suite(
     hours=batches.hours_of_sessions,
 )
 
-SUITES = (COMPUTED_SIGNALS, TRACE_RISKS, SESSION_SCORES)
+SUITES = (COMPUTED_SIGNALS, EVALUATED_SIGNALS, TRACE_RISKS, SESSION_SCORES)

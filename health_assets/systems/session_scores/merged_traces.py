@@ -23,6 +23,11 @@ from health_assets.systems.session_scores.signal_risks import SIGNALS
 TRACE = ("trace_id", CLAIMANT)
 """Columns that tell traces apart."""
 _SAID = ("source_file", "line_number", "session_id", "agent_id", *SIGNALS, *COMPUTED.values())
+STATEMENT = (
+    "hour", "source_file", "line_number", "execution_id", "given_at", "agent_id", "agent_id_reported", "session_id",
+    *SIGNALS,
+)  # fmt: skip
+"""Columns of `signals` that say something about a trace."""
 ORIGINS = STATED, BY_CALLS = "stated", "computed"
 
 
@@ -44,7 +49,9 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
     no_computed = {name: ibis.null("float64") for name in COMPUTED.values()}
     given = _said_about(wanted, _statements(signals.mutate(**no_computed), "given_at"), lookback_hours)
     said = ibis.union(_latest_executions(by_runs), _with_claimants(given, by_runs).mutate(is_execution=False))
-    place = ibis.row_number().over(group_by=["hour", *TRACE], order_by=["said_at", "source_file", "line_number"])
+    # several results of evaluators may stand in one line, given at once: the lower one counts
+    in_order = ["said_at", "source_file", "line_number", *(ibis.desc(name) for name in SIGNALS)]
+    place = ibis.row_number().over(group_by=["hour", *TRACE], order_by=in_order)
     said = said.mutate(place=place)
 
     def latest(name: str, condition: ir.BooleanValue) -> ir.Value:

@@ -57,6 +57,25 @@ class ComputedSignals(Hourly, table=True):
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
+class EvaluatedSignal(Hourly, table=True):
+    """Signals that results of evaluators state, by the targets' `evaluators`; one row per result and execution."""
+
+    __tablename__ = "evaluated_signals"
+
+    source_file: str = text("Raw log that holds the result.", key=True)
+    line_number: int = count("Line in that file.", key=True)
+    place_in_line: str | None = text("Place in that line, where it holds several.")
+    evaluator: str = text("Name of the evaluator.", key=True)
+    execution_id: str = text("Execution that was evaluated.", key=True)
+    agent_id: str | None = text("Agent that ran.")
+    agent_id_reported: str | None = text(REPORTED_AGENT)
+    session_id: str | None = text("Session, where the result names one.")
+    evaluated_at: datetime = at("When the result was given; it counts from when its execution is known, too.", key=True)
+    signal: str = text("`confidence`, `loop_detection`, `tool_correctness` or `coherence`.")
+    value: float = number("The signal, 0 (risk) to 1.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
+
+
 class SessionScore(Hourly, table=True):
     """Reliability and consistency of every session with an execution or signal in the hour, over its traces so far."""
 
@@ -96,4 +115,4 @@ class SessionScore(Hourly, table=True):
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
-TABLES = (ComputedSignals, TraceRisk, SessionScore)
+TABLES = (ComputedSignals, EvaluatedSignal, TraceRisk, SessionScore)

@@ -360,6 +360,39 @@ def upgrade() -> None:
     )
     op.create_index("error_budget_by_hour", "error_budget", ["hour"], unique=False)
     op.create_table(
+        "evaluated_signals",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("line_number", sa.BigInteger(), nullable=True),
+        sa.Column("place_in_line", sa.String(collation="C"), nullable=True),
+        sa.Column("evaluator", sa.String(collation="C"), nullable=True),
+        sa.Column("execution_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True),
+        sa.Column("session_id", sa.String(collation="C"), nullable=True),
+        sa.Column("evaluated_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("signal", sa.String(collation="C"), nullable=True),
+        sa.Column("value", sa.Double(), nullable=True),
+        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("evaluated_signals_by_hour", "evaluated_signals", ["hour"], unique=False)
+    op.create_table(
+        "evaluations",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("line_number", sa.BigInteger(), nullable=True),
+        sa.Column("place_in_line", sa.String(collation="C"), nullable=True),
+        sa.Column("name", sa.String(collation="C"), nullable=True),
+        sa.Column("evaluated_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("execution_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True),
+        sa.Column("session_id", sa.String(collation="C"), nullable=True),
+        sa.Column("value", sa.Double(), nullable=True),
+        sa.Column("label", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("evaluations_by_hour", "evaluations", ["hour"], unique=False)
+    op.create_table(
         "evidence_components",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),

@@ -1,0 +1,82 @@
+"""Evaluators: which signal the results of another tool's evaluator state (the `evaluators:` of the targets file).
+
+What belongs here: one entry of that list, and which entry is an evaluator's. What does not: reading the targets file
+(`targets`), and applying the entries to results (`systems.session_scores.evaluated_signals`).
+
+Patterns are those of `agent_names`: RE2 of the DuckDB that works in this process, whatever the warehouse is.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+import duckdb
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from health_assets.core.sql_text import quoted
+from health_assets.core.terminal import printable
+
+LOWER_IS_BETTER = "lower_is_better"
+Limit = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Evaluator(BaseModel):
+    """A pattern of evaluators' names, the signal that they state, and how their results become 0 (risk) to 1.
+
+    Args:
+        match: regular expression (RE2) that must match the whole name.
+        signal: the signal.
+        scale: the least and the greatest score; 0 and 1 by default.
+        direction: whether the greatest score is the best or the worst.
+        categories: by label, the value of the signal; scores do not count then.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    match: Annotated[str, Field(min_length=1)]
+    signal: Literal["confidence", "loop_detection", "tool_correctness", "coherence"]
+    scale: Annotated[list[Limit], Field(min_length=2, max_length=2)] | None = None
+    direction: Literal["higher_is_better", "lower_is_better"] | None = None
+    categories: Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _can_be_applied(self) -> "Evaluator":
+        if self.categories is not None and (self.scale is not None or self.direction is not None):
+            other = "scale" if self.scale is not None else "direction"
+            raise ValueError(f"categories say what each label is worth, so {other} has no meaning beside them")
+        least, greatest = self.limits
+        if least >= greatest:
+            raise ValueError(
+                f"scale must be [least, greatest], not [{least:g}, {greatest:g}]; where less is better, "
+                f"add direction: {LOWER_IS_BETTER}"
+            )
+        try:
+            evaluators_of([""], [self])
+        except duckdb.Error as error:
+            reason = printable(str(error).splitlines()[0].partition("Error: ")[2], 80)
+            raise ValueError(f"{printable(self.match, 60)!r} is no pattern: {reason}") from None
+        return self
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the greatest score."""
+        least, greatest = self.scale or (0.0, 1.0)
+        return least, greatest
+
+    @property
+    def is_inverted(self) -> bool:
+        """Whether the greatest score is the worst."""
+        return self.direction == LOWER_IS_BETTER
+
+
+def evaluators_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> dict[str, Evaluator]:
+    """By name that some entry matches, the first that does."""
+    if not evaluators:
+        return {}
+    branches = " ".join(
+        f"WHEN regexp_full_match(name, {quoted(one.match)}) THEN {place}" for place, one in enumerate(evaluators)
+    )
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            f"SELECT name, CASE {branches} END AS place FROM (SELECT unnest(?::VARCHAR[]) AS name)", [list(names)]
+        ).fetchall()
+    return {name: evaluators[place] for name, place in rows if place is not None}

@@ -1,0 +1,198 @@
+"""Results of evaluators in OTLP-JSON: `gen_ai.evaluation.result`, an event of a span or a log record of its own.
+
+What belongs here: such events to one row each. What does not: the spans that hold them (`otlp`), and what a result says
+of a score, which the targets file decides (`core.evaluators`).
+
+The explanation of a result is not read.
+"""
+
+from health_assets.core.text_limits import MOST_NAME_BYTES
+from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
+from health_assets.logs.limits import IN_THE_FUTURE, Limits
+from health_assets.logs.otlp_lines import EVALUATION_EVENT, LOGS_START, UNSERVED_REASON, camel_keys
+from health_assets.logs.redacting import cut
+
+_VALUE = '{"stringValue": "VARCHAR", "intValue": "VARCHAR", "doubleValue": "VARCHAR", "boolValue": "VARCHAR"}'
+_ATTRIBUTES = f'[{{"key": "VARCHAR", "value": {_VALUE}}}]'
+_EVENT = f'{{"name": "VARCHAR", "timeUnixNano": "VARCHAR", "attributes": {_ATTRIBUTES}}}'
+_SPAN = f'{{"traceId": "VARCHAR", "spanId": "VARCHAR", "events": [{_EVENT}]}}'
+_RECORD = f"""{{
+    "eventName": "VARCHAR", "timeUnixNano": "VARCHAR", "observedTimeUnixNano": "VARCHAR", "traceId": "VARCHAR",
+    "spanId": "VARCHAR", "attributes": {_ATTRIBUTES}
+}}"""
+_LINE = f"""{{
+    "resourceSpans": [{{"scopeSpans": [{{"spans": [{_SPAN}]}}]}}],
+    "resourceLogs": [{{"scopeLogs": [{{"logRecords": [{_RECORD}]}}]}}]
+}}"""
+NOT_USED = UNSERVED_REASON.format(what="logs", field="resourceLogs")
+_FIRST_NS, _LAST_NS = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # the years 2000 to 2099
+_COLUMNS = "name, evaluated_at, execution_id, agent_id, agent_id_reported, session_id, value, label, place_in_line"
+_NAMES = {"name": "gen_ai.evaluation.name", "session_id": "gen_ai.conversation.id"}
+
+
+def parsed_evaluations(lines: str, limits: Limits) -> str:
+    """SQL that reads lines of OTLP-JSON and gives one row for every result of an evaluator, and for what is none.
+
+    Other log records of such lines are passed over. A line of spans that cannot be read gives no row here: it is
+    rejected with its spans.
+
+    Args:
+        lines: a relation of `files.LINES_SCHEMA`.
+        limits: from when on a result is of the future.
+
+    Returns:
+        A SELECT with the columns that rows of `otlp.parsed_spans` have in common, and those of `evaluations`.
+    """
+    return f"""
+    WITH spelled AS (
+        SELECT file_id, line_number, line, fault, {camel_keys("line")} AS json,
+            regexp_matches(line, '{LOGS_START}') AS is_log
+        FROM {lines}
+    ), read AS (
+        SELECT *, CASE WHEN fault IS NULL THEN TRY(json_transform(json, '{_LINE}')) END AS tokens FROM spelled
+    ), good AS (
+        SELECT file_id, line_number, tokens FROM read WHERE tokens IS NOT NULL
+    ), {_of_logs()}, {_of_spans()}, results AS (
+        SELECT * FROM of_logs UNION ALL SELECT * FROM of_spans
+    ), looked_up AS (
+        SELECT file_id, line_number, place, place_in_line, part, trace_id AS stated_trace, span_id AS stated_span,
+            nullif({_attribute("gen_ai.evaluation.name")}, '') AS name,
+            {_attribute("gen_ai.evaluation.score.value")} AS score,
+            nullif({_attribute("gen_ai.evaluation.score.label")}, '') AS label,
+            coalesce(nullif({_attribute("gen_ai.conversation.id")}, ''), nullif({_attribute("session.id")}, ''))
+                AS session_id,
+            {_id("trace_id", 32)} AS trace, {_id("span_id", 16)} AS span, stated_ns,
+            CASE WHEN regexp_full_match(stated_ns, '[0-9]{{1,19}}') THEN TRY_CAST(stated_ns AS BIGINT) END AS ns
+        FROM results
+    ), typed AS (
+        SELECT *, make_timestamptz(ns // 1000) AS evaluated_at, trace || coalesce(':' || span, '') AS execution_id,
+            NULL::VARCHAR AS agent_id, NULL::VARCHAR AS agent_id_reported,
+            CASE score WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0
+                ELSE CASE WHEN isfinite(TRY_CAST(score AS DOUBLE)) THEN TRY_CAST(score AS DOUBLE) END END AS value,
+            {_reason()} AS first_reason
+        FROM looked_up
+    ), timed AS (
+        SELECT *, first_reason IS NULL AND evaluated_at > {limits.until_sql} AS is_early,
+            CASE WHEN is_early THEN 'timeUnixNano {IN_THE_FUTURE}, not ' || stated_ns ELSE first_reason END
+                || ', in ' || part || ' ' || place AS reason
+        FROM typed
+    ), told AS (
+        SELECT file_id, line_number, {_COLUMNS}, place AS position, reason,
+            CASE WHEN is_early THEN evaluated_at END AS future_at,
+            CASE WHEN reason IS NOT NULL THEN to_json({{
+                'name': name, 'traceId': stated_trace, 'spanId': stated_span, 'timeUnixNano': stated_ns
+            }})::VARCHAR END AS raw
+        FROM timed
+        UNION ALL BY NAME
+        SELECT file_id, line_number, '' AS position, {_line_reason()} AS reason, rtrim(line, E'\\r\\n') AS raw
+        FROM read ANTI JOIN of_logs USING (file_id, line_number) WHERE is_log
+    )
+    SELECT * EXCLUDE (raw), CASE WHEN reason IS NULL THEN 'evaluation' ELSE 'rejected' END AS record_type,
+        {cut("raw", READ_TEXT_BYTES)} AS raw, hash(line_number, {_COLUMNS}, position, reason, raw) AS fingerprint,
+        CASE WHEN evaluated_at <= {limits.until_sql}
+            THEN make_timestamptz(epoch_us(evaluated_at) // 3_600_000_000 * 3_600_000_000) END AS hour
+    FROM told
+    """
+
+
+def _of_logs() -> str:
+    """SQL of the log records of good lines that are results."""
+    return f"""
+    log_resources AS (
+        SELECT file_id, line_number, unnest(tokens.resourceLogs) AS resource,
+            generate_subscripts(tokens.resourceLogs, 1) AS resource_number
+        FROM good
+    ), log_scopes AS (
+        SELECT file_id, line_number, resource_number, unnest(resource.scopeLogs) AS scope,
+            generate_subscripts(resource.scopeLogs, 1) AS scope_number
+        FROM log_resources
+    ), log_records AS (
+        SELECT file_id, line_number, resource_number, scope_number, unnest(scope.logRecords) AS one,
+            generate_subscripts(scope.logRecords, 1) AS number
+        FROM log_scopes
+    ), of_logs AS (
+        SELECT file_id, line_number, {_place("number")} AS place, place AS place_in_line, 'log record' AS part,
+            one.traceId AS trace_id, one.spanId AS span_id,
+            CASE WHEN coalesce(one.timeUnixNano, '0') = '0' THEN one.observedTimeUnixNano ELSE one.timeUnixNano END
+                AS stated_ns,
+            one.attributes AS attributes
+        FROM log_records
+        WHERE coalesce(nullif(one.eventName, ''), {_attribute("event.name", "one.attributes")}) = '{EVALUATION_EVENT}'
+    )"""
+
+
+def _of_spans() -> str:
+    """SQL of the events of spans of good lines that are results."""
+    return f"""
+    span_resources AS (
+        SELECT file_id, line_number, unnest(tokens.resourceSpans) AS resource,
+            generate_subscripts(tokens.resourceSpans, 1) AS resource_number
+        FROM good
+    ), span_scopes AS (
+        SELECT file_id, line_number, resource_number, unnest(resource.scopeSpans) AS scope,
+            generate_subscripts(resource.scopeSpans, 1) AS scope_number
+        FROM span_resources
+    ), own_spans AS (
+        SELECT file_id, line_number, resource_number, scope_number, unnest(scope.spans) AS span,
+            generate_subscripts(scope.spans, 1) AS number
+        FROM span_scopes
+    ), span_events AS (
+        SELECT file_id, line_number, {_place("number")} AS place, span.traceId AS trace_id, span.spanId AS span_id,
+            unnest(span.events) AS one, generate_subscripts(span.events, 1) AS event_number
+        FROM own_spans
+    ), of_spans AS (
+        SELECT file_id, line_number, place, place || '.' || (event_number - 1) AS place_in_line, 'span' AS part,
+            trace_id, span_id, one.timeUnixNano AS stated_ns, one.attributes AS attributes
+        FROM span_events WHERE one.name = '{EVALUATION_EVENT}'
+    )"""
+
+
+def _line_reason() -> str:
+    """The reason why a line of logs that holds no result is rejected."""
+    return f"CASE WHEN fault IS NOT NULL THEN fault WHEN tokens IS NULL THEN 'not valid JSON' ELSE '{NOT_USED}' END"
+
+
+def _place(number: str) -> str:
+    return f"(resource_number - 1) || '.' || (scope_number - 1) || '.' || ({number} - 1)"
+
+
+def _attribute(key: str, attributes: str = "attributes") -> str:
+    value = f"list_filter({attributes}, lambda item: item.key = '{key}')[1].value"
+    return f"coalesce({value}.stringValue, {value}.doubleValue, {value}.intValue, {value}.boolValue)"
+
+
+def _id(field: str, digits: int) -> str:
+    """The id in lower case; null where it is none, or is all zeros."""
+    return f"""CASE WHEN regexp_full_match({field}, '[0-9a-fA-F]{{{digits}}}') AND {field} <> '{"0" * digits}'
+        THEN lower({field}) END"""
+
+
+def _reason() -> str:
+    """The reason why a result cannot be used; null if it can."""
+    branches = [("name IS NULL", "'gen_ai.evaluation.name is missing'")]
+    for stated, found, field, digits in (
+        ("stated_trace", "trace", "traceId", 32),
+        ("stated_span", "span", "spanId", 16),
+    ):
+        branches.append(
+            (
+                f"{found} IS NULL AND ltrim({stated}, '0') <> ''",
+                f"'{field} must be {digits} hexadecimal digits, not ' || {stated}[1:{READ_CHARACTERS}]",
+            )
+        )
+    branches.append(("coalesce(stated_ns, '0') = '0'", "'timeUnixNano is missing'"))
+    branches.append(
+        (
+            f"(ns >= {_FIRST_NS} AND ns < {_LAST_NS}) IS NOT TRUE",
+            "'timeUnixNano must be whole nanoseconds since 1970 in the years 2000 to 2099, not ' || "
+            f"stated_ns[1:{READ_CHARACTERS}]",
+        )
+    )
+    branches += [
+        (
+            f"strlen({column}) > {MOST_NAME_BYTES}",
+            f"'{told} must be at most 1 KiB long, not ' || printf('%,d', strlen({column})) || ' bytes'",
+        )
+        for column, told in _NAMES.items()
+    ]
+    return f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in branches)} END"

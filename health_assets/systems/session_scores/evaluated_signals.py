@@ -1,0 +1,168 @@
+"""Signals that results of other tools' evaluators state, by the `evaluators:` of the targets file.
+
+What belongs here: which value a result gives to which signal, and of which execution. What does not: the entries
+(`core.evaluators`), and which of several statements about a trace counts (`merged_traces`).
+
+A result that names a span is about the execution that the span is part of: the agent span itself, the execution of a
+model or tool call, else the only execution of its trace. It counts from the hour in which both are known, so that a
+result that was given while its execution still ran adds nothing to an earlier hour. Whatever hours are made at once, a
+row is what its own hour and its look-back say.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import ibis
+import pyarrow as pa
+from ibis import ir
+
+from health_assets.core.evaluators import Evaluator, evaluators_of
+from health_assets.core.hours import HourRange
+from health_assets.schema.log_fields import SIGNALS
+from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_runs
+from health_assets.systems.session_scores.merged_traces import STATEMENT
+from health_assets.systems.session_scores.signal_risks import to_12_decimals
+
+TRACE_ID = r"^[0-9a-f]{32}(:[0-9a-f]{16})?$"
+_ASKED = ("given_in", "evaluated", "named")
+"""Columns that tell apart what results are about."""
+_RUN = ("execution_id", CLAIMANT)
+
+
+def evaluated_signals(
+    evaluations: ir.Table,
+    executions: ir.Table,
+    calls: Sequence[ir.Table],
+    rules: tuple[ir.Table, ir.Table],
+    hours: HourRange,
+    lookback_hours: int,
+) -> ir.Table:
+    """One row per result and execution: every column of `evaluated_signals` but the formula's version.
+
+    Args:
+        evaluations: cleaned results of `hours` and the look-back before them.
+        executions: cleaned executions of the same hours.
+        calls: cleaned model calls and tool calls of the same hours.
+        rules: results of `rules_of`.
+        hours: the hours to make rows for.
+        lookback_hours: how many hours apart a result and its execution may be.
+    """
+    results = _valued(evaluations, *rules)
+    results = results.mutate(given_in=results.hour, evaluated=results.execution_id, named=claimant_of(results))
+    results = results.drop("hour", "execution_id", "agent_id", "agent_id_reported")
+    asked = results.filter(results.evaluated.notnull()).select(*_ASKED).distinct()
+    runs = executions.mutate(claimant=claimant_of(executions))
+    about = _executions_of(asked, runs, calls, lookback_hours)
+    rows = about.filter(about.hour >= hours.start).inner_join(results, [*_ASKED]).rename(evaluator="name")
+    keys = (
+        "hour", "source_file", "line_number", "place_in_line", "execution_id", "agent_id", "agent_id_reported",
+        "session_id", "evaluated_at", "signal", "evaluator",
+    )  # fmt: skip
+    return rows.group_by(keys).aggregate(value=rows.share.min())
+
+
+def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.Table, ir.Table]:
+    """The entries for evaluators of some names, and the categories of each."""
+    found = evaluators_of(names, evaluators)
+    rules = [
+        {
+            "name": name, "signal": one.signal, "least": one.limits[0], "greatest": one.limits[1],
+            "is_inverted": one.is_inverted, "has_categories": one.categories is not None,
+        }
+        for name, one in sorted(found.items())
+    ]  # fmt: skip
+    categories = [
+        {"name": name, "label": label, "share": share}
+        for name, one in sorted(found.items())
+        for label, share in (one.categories or {}).items()
+    ]
+    of_rules = [("least", pa.float64()), ("greatest", pa.float64()), ("is_inverted", pa.bool_())]
+    return (
+        ibis.memtable(pa.Table.from_pylist(rules, pa.schema([
+            ("name", pa.string()), ("signal", pa.string()), *of_rules, ("has_categories", pa.bool_())
+        ]))),
+        ibis.memtable(pa.Table.from_pylist(categories, pa.schema([
+            ("name", pa.string()), ("label", pa.string()), ("share", pa.float64())
+        ]))),
+    )  # fmt: skip
+
+
+def as_statements(evaluated: ir.Table) -> ir.Table:
+    """Rows of `evaluated_signals` as the `signals` records that say the same."""
+    signals = {
+        f"signal_{name}": ibis.ifelse(evaluated.signal == name, evaluated.value, ibis.null("float64"))
+        for name in SIGNALS
+    }
+    return evaluated.mutate(given_at=evaluated.evaluated_at, **signals).select(*STATEMENT)
+
+
+def _valued(evaluations: ir.Table, rules: ir.Table, categories: ir.Table) -> ir.Table:
+    """The results that an entry takes, with `signal` and `share`, from 0 to 1; those outside of its scale are none."""
+    mapped = evaluations.inner_join(rules, "name")
+    mapped = mapped.select(*evaluations.columns, *(name for name in rules.columns if name != "name"))
+    of_label = categories.rename(category="name")
+    labelled = mapped.left_join(of_label, [mapped["name"] == of_label.category, mapped.label == of_label.label])
+    labelled = labelled.select(*(mapped[name] for name in mapped.columns), category_share=of_label.share)
+    upwards = (labelled.value - labelled.least) / (labelled.greatest - labelled.least)
+    of_score = labelled.is_inverted.ifelse(1.0 - upwards, upwards)
+    share = labelled.has_categories.ifelse(labelled.category_share, of_score)
+    valued = labelled.mutate(share=to_12_decimals(share.nullif(float("nan"))))
+    return valued.filter(valued.share.notnull(), valued.share.between(0.0, 1.0))
+
+
+def _executions_of(asked: ir.Table, runs: ir.Table, calls: Sequence[ir.Table], lookback_hours: int) -> ir.Table:
+    """What results are about, with the execution and the `hour` from which on it is known: `_ASKED`, `_RUN`, agent."""
+    reach = ibis.interval(hours=lookback_hours)
+    named = names_of_runs(runs, "hour", *_RUN, "agent_id", "agent_id_reported").rename(ran_in="hour")
+
+    def joined(ids: ir.Table, on: str) -> ir.Table:
+        """Each execution beside what is asked; `ids` has `_ASKED`, and in `on` the value to compare its id with."""
+        pairs = ids.inner_join(named, [ids[on] == named.execution_id, ids.named == named.named])
+        pairs = pairs.select(*(ids[name] for name in ids.columns), *(named[name] for name in named.columns[:-1]))
+        return _known(pairs, reach)
+
+    exact = joined(asked, "evaluated")
+    made = ibis.union(*(one.select("hour", "call_id", "execution_id", "span_id") for one in calls))
+    made = made.filter(made.span_id.notnull()).rename(called_in="hour", caller="execution_id")
+    of_calls = asked.inner_join(made, asked.evaluated == made.call_id)
+    of_calls = of_calls.select(*_ASKED, "called_in", "caller")
+    by_call = joined(of_calls.filter(of_calls.caller.notnull()), "caller")
+    by_call = by_call.filter(by_call.called_in <= by_call.hour, by_call.called_in > by_call.hour - reach)
+    direct = ibis.union(
+        exact.select(*_ASKED, seen_in=exact.ran_in), of_calls.select(*_ASKED, seen_in=of_calls.called_in), distinct=True
+    )
+    columns = [*_ASKED, "hour", *_RUN, "agent_id", "agent_id_reported"]
+    of_trace = _only_ones(asked, named, direct, reach)
+    return ibis.union(exact.select(*columns), by_call.select(*columns), of_trace.select(*columns), distinct=True)
+
+
+def _known(pairs: ir.Table, reach: ir.IntervalScalar) -> ir.Table:
+    """Pairs no more than the look-back apart, with the `hour` from which on both are known."""
+    near = pairs.filter(pairs.ran_in > pairs.given_in - reach, pairs.given_in > pairs.ran_in - reach)
+    return near.mutate(hour=ibis.greatest(near.given_in, near.ran_in))
+
+
+def _only_ones(asked: ir.Table, named: ir.Table, direct: ir.Table, reach: ir.IntervalScalar) -> ir.Table:
+    """What is about a trace, or a span of it that no record was made of, with the trace's only execution."""
+    of_traces = asked.filter(asked.evaluated.re_search(TRACE_ID)).mutate(trace=lambda rows: rows.evaluated.left(32))
+    runs = named.filter(named.execution_id.re_search(TRACE_ID)).mutate(trace=lambda rows: rows.execution_id.left(32))
+    pairs = of_traces.inner_join(runs, ["trace", "named"]).drop("trace")
+    pairs = _known(pairs, reach)
+    found = direct.rename({f"found_{name}": name for name in _ASKED})
+    pairs = pairs.anti_join(
+        found,
+        [
+            *(pairs[name] == found[f"found_{name}"] for name in _ASKED),
+            found.seen_in <= pairs.hour,
+            found.seen_in > pairs.hour - reach,
+        ],
+    )
+    others = pairs.select(*(pairs[name].name(f"other_{name}") for name in (*_ASKED, *_RUN, "ran_in"))).distinct()
+    return pairs.anti_join(
+        others,
+        [
+            *(pairs[name] == others[f"other_{name}"] for name in _ASKED),
+            (pairs.execution_id != others.other_execution_id) | (pairs[CLAIMANT] != others[f"other_{CLAIMANT}"]),
+            others.other_ran_in <= pairs.hour,
+            others.other_ran_in > pairs.hour - reach,
+        ],
+    )

@@ -1,0 +1,341 @@
+"""Results of evaluators become signals by the targets file: values by hand, each source, and what is never kept."""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from health_assets.core.hours import HourRange, floor_hour, parse_hour
+from health_assets.schema.catalog import ALL_TABLES
+from health_assets.systems.session_scores.unmapped_evaluators import unmapped_evaluators
+from health_assets_tests.support import langfuse_made
+from health_assets_tests.support.commands_here import command_here
+from health_assets_tests.support.logs_made import START, Record, execution, line
+from health_assets_tests.support.projects import Project, Row
+from health_assets_tests.support.traces_made import agent, attributes, chat, nanoseconds, otlp_line, span
+
+HOUR_ONE = HourRange.of(START)
+TWO_HOURS = HourRange(START, START + timedelta(hours=2))
+STEPS = ["ingest", "computed_signals", "evaluated_signals", "trace_risks", "session_scores"]
+END = START + timedelta(minutes=30)
+TRACE = f"{1:032x}"
+AGENT = f"{TRACE}:{1:016x}"
+EXPLANATION = "the-president-has-pneumonia"
+
+
+def evaluators(*entries: Record) -> dict[str, Any]:
+    return {"evaluators": list(entries)}
+
+
+def result(name: str, minute: int = 40, execution_id: str = "e", **fields: Any) -> Record:
+    at = (START + timedelta(minutes=minute)).isoformat()
+    return {"type": "evaluation", "name": name, "at": at, "execution_id": execution_id} | fields
+
+
+def event(name: str, minute: int = 20, **told: Any) -> Record:
+    """An event of a span, as an instrumentor writes it."""
+    named = {f"gen_ai__evaluation__{key}": value for key, value in told.items()}
+    return {
+        "name": "gen_ai.evaluation.result",
+        "timeUnixNano": str(nanoseconds(START + timedelta(minutes=minute))),
+        "attributes": attributes(gen_ai__evaluation__name=name, gen_ai__evaluation__explanation=EXPLANATION, **named),
+    }
+
+
+def log_line(trace: str, span_id: str, *events: Record) -> str:
+    """The same as log records, as the SDKs write them."""
+    own = [
+        {"eventName": one["name"], "observedTimeUnixNano": one["timeUnixNano"], "attributes": one["attributes"],
+         "traceId": trace, "spanId": span_id, "body": {"stringValue": EXPLANATION}}
+        for one in events
+    ]  # fmt: skip
+    return json.dumps({"resourceLogs": [{"resource": {}, "scopeLogs": [{"scope": {}, "logRecords": own}]}]})
+
+
+@pytest.fixture(params=["duckdb", "postgres"])
+def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
+    """An empty project of either engine."""
+    return Project(tmp_path / "project", engine=request.param)
+
+
+def write(project: Project, *records: Record) -> None:
+    run = execution("e", "a", END, session_id="s")
+    project.write_log("a.jsonl", [line(record) for record in [run, *records]])
+
+
+def answer_of(project: Project, *arguments: str) -> str:
+    """What a command says."""
+    own = project.settings
+    environment = {
+        "HEALTH_RAW": str(own.raw), "HEALTH_WAREHOUSE": str(own.warehouse), "HEALTH_TARGETS": str(own.targets),
+        "COLUMNS": "200", "DAGSTER_HOME": "",
+    }  # fmt: skip
+    found = command_here(*arguments, environment=environment, folder=project.folder)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def values(rows: Iterable[Row]) -> dict[tuple[str, str], float]:
+    return {(row["evaluator"], row["signal"]): row["value"] for row in rows}
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_score_a_boolean_and_a_category_become_signals(tables: Project) -> None:
+    tables.write_targets(
+        evaluators(
+            {"match": "annoyance", "signal": "coherence", "scale": [1, 5], "direction": "lower_is_better"},
+            {"match": "tool_.*", "signal": "tool_correctness"},
+            {"match": "tone", "signal": "confidence", "categories": {"friendly": 1, "curt": 0.25}},
+        )
+    )
+    write(
+        tables, result("annoyance", value=2), result("tool_ok", value=True), result("tone", value=9, label="curt"),
+        result("unknown", value=0),
+    )  # fmt: skip
+    tables.materialize(HOUR_ONE, only=STEPS)
+    rows = tables.rows("evaluated_signals")
+    assert values(rows) == {
+        ("annoyance", "coherence"): 0.75,  # 2 of 1 to 5 is a quarter from the best end
+        ("tool_ok", "tool_correctness"): 1.0,
+        ("tone", "confidence"): 0.25,
+    }
+    assert {(row["execution_id"], row["agent_id"]) for row in rows} == {("e", "a")}
+    [trace] = tables.rows("trace_risks")
+    assert (trace["confidence_risk"], trace["coherence_risk"], trace["tool_risk"]) == (0.75, 0.25, 0.0)
+    assert (trace["loop_risk"], trace["signal_source"], trace["session_id"]) == (None, "stated", "s")
+    [session] = tables.rows("session_scores")
+    assert session["traces_evaluated"] == 1
+
+
+def test_the_first_entry_that_matches_counts(project: Project) -> None:
+    project.write_targets(
+        evaluators(
+            {"match": "quality", "signal": "coherence"},
+            {"match": "qual.*", "signal": "confidence"},
+        )
+    )
+    write(project, result("quality", value=0.5), result("quality of tools", value=0.25), result("a quality", value=1))
+    project.materialize(HOUR_ONE, only=STEPS)
+    assert values(project.rows("evaluated_signals")) == {
+        ("quality", "coherence"): 0.5,
+        ("quality of tools", "confidence"): 0.25,
+    }
+
+
+@pytest.mark.parametrize("told", [{"value": 5.5}, {"value": 0}, {"label": "great"}])
+def test_what_an_entry_cannot_take_states_no_signal(project: Project, told: Record) -> None:
+    project.write_targets(evaluators({"match": "q", "signal": "confidence", "scale": [1, 5]}))
+    write(project, result("q", **told))
+    project.materialize(HOUR_ONE, only=STEPS)
+    assert not project.rows("evaluated_signals")
+    assert project.rows("evaluations")
+
+
+def test_a_label_that_has_no_category_states_no_signal(project: Project) -> None:
+    project.write_targets(evaluators({"match": "q", "signal": "confidence", "categories": {"good": 1}}))
+    write(project, result("q", label="Good"), result("q", label="good"))
+    project.materialize(HOUR_ONE, only=STEPS)
+    assert [row["line_number"] for row in project.rows("evaluated_signals")] == [3]
+
+
+@pytest.mark.parametrize(("minute", "risk"), [(40, 0.9), (50, 0.2)])
+def test_the_latest_of_a_stated_signal_and_a_result_counts(project: Project, minute: int, risk: float) -> None:
+    project.write_targets(evaluators({"match": "q", "signal": "confidence"}))
+    stated = {
+        "type": "signals",
+        "execution_id": "e",
+        "at": (START + timedelta(minutes=45)).isoformat(),
+        "confidence": 0.1,
+    }
+    write(project, stated, result("q", minute, value=0.8))
+    project.materialize(HOUR_ONE, only=STEPS)
+    [trace] = project.rows("trace_risks")
+    assert trace["confidence_risk"] == risk
+
+
+def test_of_results_of_one_moment_in_one_line_the_lower_counts(project: Project) -> None:
+    project.write_targets(evaluators({"match": ".*", "signal": "confidence"}))
+    events = [event(name, score__value=value) for name, value in (("a", 0.75), ("b", 0.25), ("c", 0.5))]
+    project.write_log("t.jsonl", [otlp_line(agent(1, 1, END) | {"events": events})])
+    project.materialize(HOUR_ONE, only=STEPS)
+    [trace] = project.rows("trace_risks")
+    assert trace["confidence_risk"] == 0.75
+
+
+def test_another_mapping_scores_anew_without_reading_a_line(project: Project) -> None:
+    project.write_targets(evaluators({"match": "q", "signal": "confidence"}))
+    write(project, result("q", value=0.25))
+    project.materialize(HOUR_ONE)
+    project.write_targets(evaluators({"match": "q", "signal": "coherence", "direction": "lower_is_better"}))
+    found = project.materialize(HOUR_ONE)
+    assert found["raw_logs"]["lines_read"] == 0
+    [trace] = project.rows("trace_risks")
+    assert (trace["confidence_risk"], trace["coherence_risk"]) == (None, 0.25)
+    assert project.tables() == project.clean_rebuild(HOUR_ONE).tables()
+
+
+def test_without_an_entry_no_score_changes(project: Project) -> None:
+    write(project, result("confidence", value=0.25))
+    project.materialize(HOUR_ONE, only=STEPS)
+    [trace] = project.rows("trace_risks")
+    assert (trace["confidence_risk"], trace["signal_source"]) == (None, None)
+
+
+# -- what a result is about --------------------------------------------------------------------------------------------
+
+
+def test_a_result_is_about_the_execution_that_its_span_is_part_of(tables: Project) -> None:
+    """On the agent span, on a call, on another span of the trace, and on the trace alone."""
+    tables.write_targets(evaluators({"match": ".*", "signal": "confidence"}))
+    spans = [
+        agent(1, 1, END, events=[]) | {"events": [event("of agent", score__value=0.5)]},
+        chat(1, 2, END - timedelta(minutes=5), 1) | {"events": [event("of call", score__value=0.25)]},
+        span(1, 3, END - timedelta(minutes=4), 1) | {"events": [event("of retriever", score__value=0.75)]},
+    ]
+    tables.write_log("t.jsonl", [otlp_line(*spans)])
+    tables.write_log("l.jsonl", [log_line(TRACE, "", event("of trace", 40, score__value=1))])
+    tables.materialize(HOUR_ONE, only=STEPS)
+    rows = tables.rows("evaluated_signals")
+    assert {row["execution_id"] for row in rows} == {AGENT}
+    assert sorted(row["evaluator"] for row in rows) == ["of agent", "of call", "of retriever", "of trace"]
+    assert [row["trace_id"] for row in tables.rows("trace_risks")] == [AGENT]
+
+
+def test_of_a_trace_with_two_executions_a_result_needs_a_span_of_one(project: Project) -> None:
+    project.write_targets(evaluators({"match": ".*", "signal": "confidence"}))
+    spans = [span(1, 9, END), agent(1, 1, END, 9), agent(1, 2, END, 9, gen_ai__agent__name="coder")]
+    project.write_log("t.jsonl", [otlp_line(*spans)])
+    told = [(f"{9:016x}", "of wrapper"), (f"{2:016x}", "of coder"), ("", "of trace")]
+    project.write_log("l.jsonl", [log_line(TRACE, span_id, event(name, 40, score__value=1)) for span_id, name in told])
+    project.materialize(HOUR_ONE, only=STEPS)
+    [row] = project.rows("evaluated_signals")
+    assert (row["evaluator"], row["agent_id"]) == ("of coder", "coder")
+
+
+@pytest.mark.parametrize("order", [["t", "l"], ["l", "t"], ["both"]])
+@pytest.mark.parametrize("is_at_once", [True, False])
+def test_a_result_counts_from_when_its_execution_is_known(project: Project, order: list[str], is_at_once: bool) -> None:
+    """It is given in the hour before its run ends; whichever comes first, the rows are those of a clean rebuild."""
+    project.write_targets(evaluators({"match": "q", "signal": "confidence"}))
+    late = END + timedelta(hours=1)
+    logs = {
+        "t": [otlp_line(agent(1, 1, late, runtime_s=7000.0), chat(1, 2, END, 1))],
+        "l": [log_line(TRACE, f"{2:016x}", event("q", 31, score__value=0.25))],
+    }
+    for names in [["t", "l"]] if order == ["both"] else [[name] for name in order]:
+        for name in names:
+            project.write_log(f"{name}.jsonl", logs[name])
+        for hours in [TWO_HOURS] if is_at_once else [HOUR_ONE, HourRange.of(START + timedelta(hours=1))]:
+            project.materialize(hours, only=STEPS)
+    project.materialize(TWO_HOURS, only=STEPS)
+    [row] = project.rows("evaluated_signals")
+    assert (row["hour"], row["execution_id"]) == (START + timedelta(hours=1), AGENT)
+    [trace] = project.rows("trace_risks")
+    assert (trace["hour"], trace["confidence_risk"]) == (START + timedelta(hours=1), 0.75)
+    names = ["evaluations", "evaluated_signals", "trace_risks", "session_scores"]
+    assert project.tables(names=names) == project.clean_rebuild(TWO_HOURS, only=STEPS).tables(names=names)
+
+
+def test_a_result_that_comes_later_scores_in_its_own_hour(project: Project) -> None:
+    project.write_targets(evaluators({"match": "q", "signal": "confidence"}))
+    write(project, result("q", 70, value=0.25))
+    project.materialize(TWO_HOURS, only=STEPS)
+    risks = [(row["hour"], row["confidence_risk"]) for row in project.rows("trace_risks")]
+    assert risks == [(START, None), (START + timedelta(hours=1), 0.75)]
+
+
+# -- what is kept and rejected -----------------------------------------------------------------------------------------
+
+
+def test_explanations_are_never_stored(project: Project) -> None:
+    good, bad = event("q", score__value=1), event("", score__value=1)
+    project.write_log("t.jsonl", [otlp_line(agent(1, 1, END) | {"events": [good, bad]})])
+    project.write_log("l.jsonl", [log_line(TRACE, f"{1:016x}", good, bad)])
+    write(project, result("q", value=1, explanation=EXPLANATION, comment=EXPLANATION))
+    project.materialize(HOUR_ONE)
+    reasons = sorted(row["reason"] for row in project.rows("rejected_records"))
+    assert reasons == [
+        "gen_ai.evaluation.name is missing, in log record 0.0.1", "gen_ai.evaluation.name is missing, in span 0.0.0",
+    ]  # fmt: skip
+    assert len(project.rows("evaluations")) == 3
+    assert EXPLANATION not in str(project.tables(names=[*ALL_TABLES]))
+
+
+def test_a_line_of_logs_without_a_result_is_rejected_as_ever(project: Project) -> None:
+    other = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": "x"}}]}]}]})
+    talk = other.replace('"x"', '"gen_ai.evaluation.result"')
+    project.write_log("l.jsonl", [other, talk, '{"resourceLogs": [ gen_ai.evaluation.result'])
+    written = project.raw / "l.jsonl"
+    hour = HourRange.of(floor_hour(datetime.fromtimestamp(written.stat().st_mtime, UTC)))
+    project.ingest(hour)
+    reasons = [row["reason"] for row in project.rows("rejected_records")]
+    unused = "OTLP logs are not used, only traces: resourceLogs instead of resourceSpans"
+    assert sorted(reasons) == [unused, unused, "not valid JSON"]
+
+
+# -- what others recorded ----------------------------------------------------------------------------------------------
+
+RECORDED = Path(__file__).parents[1] / "recorded_evaluations" / "pydantic-evals.jsonl"
+HOUR_OF_RECORDING = HourRange.of(parse_hour("2026-06-07T13"))
+
+
+def test_the_log_records_of_pydantic_evals_are_results_about_the_run_that_they_judge(project: Project) -> None:
+    project.write_targets(
+        evaluators(
+            {"match": "helpfulness", "signal": "coherence", "scale": [1, 5]},
+            {"match": "IsNonEmpty|Broken", "signal": "confidence"},
+            {"match": "tone", "signal": "loop_detection", "categories": {"friendly": 0.9}},
+        )
+    )
+    project.write_log("recorded.jsonl", RECORDED.read_text(encoding="utf-8").splitlines())
+    project.materialize(HOUR_OF_RECORDING)
+    told = {row["name"]: (row["value"], row["label"]) for row in project.rows("evaluations")}
+    assert told == {
+        "helpfulness": (4.0, None), "IsNonEmpty": (1.0, "pass"), "tone": (None, "friendly"), "Broken": (None, None),
+    }  # fmt: skip
+    assert values(project.rows("evaluated_signals")) == {
+        ("helpfulness", "coherence"): 0.75, ("IsNonEmpty", "confidence"): 1.0, ("tone", "loop_detection"): 0.9,
+    }  # fmt: skip
+    [trace], [run] = project.rows("trace_risks"), project.rows("executions")
+    assert (trace["trace_id"], trace["agent_id"]) == (run["execution_id"], "weather-agent")
+    assert (trace["coherence_risk"], trace["confidence_risk"], trace["loop_risk"]) == (0.25, 0.0, 0.1)
+    assert (trace["tool_risk"], trace["signal_source"]) == (None, "stated")
+    assert not project.rows("rejected_records")
+    assert "the answer greets the user" not in str(project.tables(names=[*ALL_TABLES]))
+
+
+def test_scores_of_langfuse_become_signals_of_their_traces(project: Project) -> None:
+    project.write_targets(evaluators({"match": "toxicity", "signal": "loop_detection", "direction": "lower_is_better"}))
+    project.write_log("download.json", [json.dumps(langfuse_made.download())])
+    project.materialize(HOUR_OF_RECORDING)
+    [trace] = [row for row in project.rows("trace_risks") if row["session_id"]]
+    assert trace["loop_risk"] == 0.1, "toxicity of 0.1 where lower is better"
+    assert (trace["coherence_risk"], trace["signal_source"]) == (0.5, "stated")
+
+
+# -- what nobody mapped ------------------------------------------------------------------------------------------------
+
+
+def test_evaluators_that_no_entry_matches_are_told_with_their_results(project: Project) -> None:
+    project.write_targets(evaluators({"match": "q", "signal": "confidence"}))
+    write(project, result("q", value=1), *[result("helpfulness", value=n) for n in range(3)], result("tone", label="x"))
+    project.materialize(HOUR_ONE)
+    for arguments in (["materialize", "--from", "2026-06-07T00", "--to", "2026-06-07T01"], ["report"]):
+        said = " ".join(answer_of(project, *arguments).split())
+        assert "2 evaluators are not mapped: helpfulness (3), tone (1); see `evaluators:` in the targets file" in said
+    project.write_targets(evaluators({"match": ".*", "signal": "confidence"}))
+    assert "not mapped" not in answer_of(project, "report")
+
+
+def test_of_many_evaluators_the_first_are_named(project: Project) -> None:
+    write(project, *[result(f"e{n}", value=1) for n in range(7)])
+    project.materialize(HOUR_ONE, only=["ingest"])
+    with project.warehouse.read() as session:
+        sentence = unmapped_evaluators(session, HOUR_ONE, ())
+    assert sentence is not None
+    assert sentence.startswith("7 evaluators are not mapped: e0 (1), e1 (1), e2 (1), e3 (1), e4 (1), and 2 more;")
