@@ -239,7 +239,8 @@ def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: 
             )
             SELECT $hour AS hour, 'evaluation.jsonl' AS source_file, row_number() OVER () AS line_number,
                 printf('e-%d-%d-%d', agent, task, run) AS execution_id, printf('agent-%04d', agent) AS agent_id,
-                printf('task-%04d', task) AS task_id, $hour AS started_at, $hour AS ended_at,
+                printf('task-%04d', task) AS task_id, 'stated' AS task_source, 'stated' AS cost_source,
+                $hour AS started_at, $hour AS ended_at,
                 dice % 10 < 8 AS succeeded, if(succeeded, 'success', 'failure') AS status,
                 if(task % 8 < 7, 'baseline', ['fault', 'structural', 'prompt'][1 + run % 3]) AS condition,
                 20 + (dice >> 4) % 1000 / 100 AS runtime_s, false AS sla_breached,
