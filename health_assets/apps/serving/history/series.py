@@ -189,7 +189,8 @@ def _agent_sessions(session: Session, hours: HourRange) -> ir.Table:
     scores = session.hours_of("session_scores", hours)
     return scores.filter(scores.agent_id.notnull()).select(
         "hour", "agent_id", "session_id", "total_traces", "traces_evaluated", "agent_reliability", "reliability_band",
-        "consistency_traces_evaluated", "agent_consistency", "consistency_band", "runs", "failures", flagged=scores.flagged_traces.length(),
+        "consistency_traces_evaluated", "agent_consistency", "consistency_band", "runs", "failures",
+        flagged=scores.flagged_traces.length(),
     )  # fmt: skip
 
 

@@ -108,8 +108,8 @@ def _runs(score: Mapping[str, Any], look: Look) -> dict[str, Any]:
     """What is known of the session's runs without any signal; null where an earlier release copied the row."""
     runs = {name: score.get(name) for name in OF_RUNS}
     for name in MOMENTS:
-        if isinstance(runs[name], str):
-            runs[name] = datetime.fromisoformat(runs[name])
+        moment = runs[name]
+        runs[name] = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
     started, ended = runs["first_started_at"], runs["last_ended_at"]
     duration = (ended - started).total_seconds() if started and ended else None
     error = runs["last_error"] if look.view.shows_texts else None
