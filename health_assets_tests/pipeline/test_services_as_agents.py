@@ -121,7 +121,7 @@ def test_a_root_that_no_log_has_makes_no_execution(shop: Project) -> None:
     assert len(of_calls(shop)) == 3
 
 
-def test_a_root_that_comes_late_in_another_file_and_hour_takes_its_calls_over(shop: Project, tmp_path: Path) -> None:
+def test_a_root_that_comes_late_in_another_file_and_hour_takes_its_calls_over(shop: Project) -> None:
     hours = hours_from(START, 2)
     root, *below = request(1, START + HOUR - SECOND)
     shop.write_log("a.jsonl", [otlp_line(*below[1:])])
