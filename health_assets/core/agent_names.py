@@ -1,7 +1,7 @@
-"""Agents' names: patterns that fold the names that logs give into one agent (the `names:` of the targets file).
+"""Agents' names: patterns that fold the names that logs give into one agent, and patterns of services that are agents.
 
-What belongs here: one pattern, and the SQL that applies a list of them. What does not: reading the targets file
-(`targets`) and which rows get other names (`logs`, `pipeline.enrichment`).
+What belongs here: one pattern, and the SQL that applies a list of them. What does not: reading the targets file, where
+they are `names:` and `services:` (`targets`), and which rows get other names (`logs`, `pipeline.enrichment`).
 
 Regular expressions are those of the DuckDB that works in this process (RE2), whatever the warehouse is, so that a
 pattern means the same everywhere.
@@ -43,6 +43,44 @@ class AgentName(BaseModel):
             given = [repr(printable(text, 60)) for text in (self.match, self.agent)]
             raise ValueError(f"{given[0]} cannot make {given[1]} of a name: {reason}") from None
         return self
+
+
+class AgentService(BaseModel):
+    """A pattern of services whose outermost spans are executions where no span tells of an agent.
+
+    Args:
+        match: regular expression (RE2) that must match the whole name of the service.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    match: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _can_be_applied(self) -> "AgentService":
+        try:
+            with duckdb.connect() as connection:
+                connection.execute(f"SELECT {is_of_services(quoted(''), [self])}")
+        except duckdb.Error as error:
+            reason = printable(str(error).splitlines()[0].partition("Error: ")[2], 80)
+            raise ValueError(f"{printable(self.match, 60)!r} is no pattern: {reason}") from None
+        return self
+
+
+def is_of_services(name: str, services: Sequence[AgentService]) -> str:
+    """SQL for whether a service is one whose outermost spans are executions."""
+    matches = " OR ".join(f"regexp_full_match({name}, {quoted(one.match)})" for one in services)
+    return f"coalesce({matches or 'false'}, false)"
+
+
+def services_among(names: Iterable[str], services: Sequence[AgentService]) -> list[str]:
+    """The names among some that a pattern matches."""
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            f"SELECT name FROM (SELECT unnest(?::VARCHAR[]) AS name) WHERE {is_of_services('name', services)}",
+            [list(names)],
+        ).fetchall()
+    return [name for (name,) in found]
 
 
 def mapped(name: str, names: Sequence[AgentName]) -> str:

@@ -10,14 +10,14 @@ from typing import Annotated, Any, TypeVar
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from health_assets.core.agent_names import AgentName
+from health_assets.core.agent_names import AgentName, AgentService
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.evaluators import Evaluator
 from health_assets.core.redaction import Redaction
 from health_assets.core.wording import nearest
 from health_assets.core.yaml_files import line_of, mapping, read_yaml, shown, validated
 
-SECTIONS = frozenset({"defaults", "agents", "names", "redact", "evaluators"})
+SECTIONS = frozenset({"defaults", "agents", "names", "services", "redact", "evaluators"})
 Entry = TypeVar("Entry", bound=BaseModel)
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -55,13 +55,14 @@ class AgentTargets(BaseModel):
 
 
 class Targets(BaseModel):
-    """Defaults, the full targets of agents with overrides, patterns of names and secrets, and evaluators."""
+    """Defaults, full targets of agents with overrides, patterns of names, services and secrets, and evaluators."""
 
     model_config = ConfigDict(frozen=True)
 
     defaults: AgentTargets = AgentTargets()
     agents: dict[str, AgentTargets] = {}
     names: tuple[AgentName, ...] = ()
+    services: tuple[AgentService, ...] = ()
     redact: Redaction = Redaction()
     evaluators: tuple[Evaluator, ...] = ()
 
@@ -94,7 +95,7 @@ def load_targets(path: Path | None) -> Targets:
         section = min(map(str, unknown))
         raise HealthAssetsError(
             f"{path}{line_of(path, section)}: unknown section {shown(section)}; "
-            f"use 'defaults', 'agents', 'names', 'redact' and 'evaluators'{nearest(section, SECTIONS)}"
+            f"use 'defaults', 'agents', 'names', 'services', 'redact' and 'evaluators'{nearest(section, SECTIONS)}"
         )
     defaults = mapping(path, "defaults", document.get("defaults"))
     agents = mapping(path, "agents", document.get("agents"))
@@ -111,6 +112,7 @@ def load_targets(path: Path | None) -> Targets:
             for agent_id, own in agents.items()
         },
         names=_entries(path, "names", AgentName, document, "{match: pattern, agent: name}"),
+        services=_entries(path, "services", AgentService, document, "{match: pattern}"),
         redact=validated(path, "redact", Redaction, mapping(path, "redact", document.get("redact")), keys=["redact"]),
         evaluators=_entries(path, "evaluators", Evaluator, document, "{match: pattern, signal: name}"),
     )

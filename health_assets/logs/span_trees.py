@@ -9,20 +9,26 @@ matter. A span sees the spans of its trace that ended in hours no further from i
 is longer than that is looked at from each of its hours in turn.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
 import duckdb
 import pyarrow as pa
 
+from health_assets.core.agent_names import AgentService, is_of_services
 from health_assets.logs.reader import in_process
 from health_assets.logs.span_kinds import OPEN
 
 
 @contextmanager
 def nodes_of(
-    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, *, single_threaded: bool
+    spans: pa.Table,
+    hours: Collection[datetime],
+    lookback_hours: int,
+    services: Sequence[AgentService] = (),
+    *,
+    single_threaded: bool,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with `nodes`, the spans with a number each, and `links` to what is above them.
 
@@ -32,6 +38,7 @@ def nodes_of(
         spans: rows of the table `spans`.
         hours: the hours that records are asked for.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
+        services: services whose outermost spans may be executions, so that a long trace is looked at from them, too.
         single_threaded: as of `reader.in_process`.
     """
     with in_process(single_threaded=single_threaded) as connection:
@@ -39,7 +46,7 @@ def nodes_of(
         connection.register("hours", pa.table({"hour": pa.array(list(hours), pa.timestamp("us", "UTC"))}))
         is_long = connection.execute(_LONG, {"lookback": lookback_hours}).fetchall()
         if is_long:
-            connection.execute(_SEEN, {"lookback": lookback_hours})
+            connection.execute(_seen(is_of_services("service_name", services)), {"lookback": lookback_hours})
         else:
             connection.execute("CREATE TEMP VIEW seen AS SELECT *, NULL::TIMESTAMPTZ AS seen_from FROM spans")
         is_twice = connection.execute(
@@ -55,13 +62,16 @@ def nodes_of(
 
 _LONG = "SELECT 1 FROM spans GROUP BY trace_id HAVING max(hour) - min(hour) > to_hours($lookback) LIMIT 1"
 
-_SEEN = """
+
+def _seen(may_start: str) -> str:
+    """SQL for the spans of long traces from each hour in which something starts, by its kind or this condition."""
+    return f"""
 CREATE TEMP TABLE seen AS
 WITH long AS (
     SELECT trace_id FROM spans GROUP BY trace_id HAVING max(hour) - min(hour) > to_hours($lookback)
 ), points_of_view AS (
     SELECT DISTINCT trace_id, hour FROM spans SEMI JOIN long USING (trace_id) SEMI JOIN hours USING (hour)
-    WHERE kind <> 'other'
+    WHERE kind <> 'other' OR {may_start}
 )
 SELECT *, NULL::TIMESTAMPTZ AS seen_from FROM spans ANTI JOIN long USING (trace_id)
 UNION ALL
@@ -69,6 +79,7 @@ SELECT spans.*, points_of_view.hour AS seen_from FROM spans JOIN points_of_view
     ON spans.trace_id = points_of_view.trace_id AND spans.hour <= points_of_view.hour + to_hours($lookback)
     AND spans.hour >= points_of_view.hour - to_hours($lookback)
 """
+
 
 _WRITER = """
 coalesce(
@@ -129,13 +140,23 @@ FROM above AS span LEFT JOIN above AS next ON span.reached = next.id
 """
 
 
-def find_what_is_above(connection: duckdb.DuckDBPyConnection) -> None:
+def find_what_is_above(connection: duckdb.DuckDBPyConnection, services: Sequence[AgentService] = ()) -> None:
     """Make `above`: for every span the execution that it is part of, or itself, and what else is said above it.
 
     `below` tells then which wrappers have an execution below them that failed by itself.
+
+    Args:
+        connection: a database of `nodes_of`.
+        services: services whose outermost spans are executions in traces without an agent's or workflow's span.
     """
     if not _jump_to_the_roots(connection):
         _break_circles(connection)
+        _jump_to_the_roots(connection)
+    if services:
+        connection.execute(_outermost_of_services(is_of_services("span.service_name", services)))
+        connection.execute(_HOLD_CALLS)
+        _look_below(connection)
+        connection.execute(_SERVICES_AS_AGENTS)
         _jump_to_the_roots(connection)
     if connection.execute(_MAY_HAVE_WRAPPERS).fetchall():
         connection.execute(_AGENTS)
@@ -174,6 +195,36 @@ def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
     firsts = [min(circle, key=lambda number: order[number]) for circle in circles(parent_of)]
     connection.execute("UPDATE links SET parent = NULL, nearest = NULL WHERE id IN (SELECT unnest(?))", [firsts])
 
+
+def _outermost_of_services(is_of_services: str) -> str:
+    """SQL for `entries`: ended spans of these services with nothing above them, or a span of another service.
+
+    A span whose parent no log has is none of them, since the parent may come.
+    """
+    return f"""
+    CREATE TEMP TABLE entries AS
+    SELECT span.id, span.trace_id FROM nodes AS span JOIN links ON links.id = span.id
+    LEFT JOIN nodes AS parent ON parent.id = links.parent
+    WHERE {is_of_services} AND (span.parent_span_id IS NULL OR parent.service_name <> span.service_name)
+        AND span.remark IS DISTINCT FROM '{OPEN}' AND NOT EXISTS (
+            SELECT 1 FROM nodes AS agent WHERE agent.trace_id = span.trace_id
+                AND agent.seen_from IS NOT DISTINCT FROM span.seen_from AND agent.kind IN ('agent', 'workflow')
+        )
+    """
+
+
+_HOLD_CALLS = """
+CREATE OR REPLACE TEMP TABLE below AS
+SELECT links.id, links.parent AS reached, nodes.kind IN ('chat', 'tool') AS holds
+FROM links JOIN nodes ON nodes.id = links.id WHERE nodes.trace_id IN (SELECT trace_id FROM entries)
+"""
+"""To tell which spans are calls or have any below them."""
+
+_SERVICES_AS_AGENTS = """
+DELETE FROM entries WHERE id NOT IN (SELECT id FROM below WHERE holds);
+UPDATE links SET is_agent = true WHERE id IN (SELECT id FROM entries);
+UPDATE nodes SET agent_id = service_name WHERE id IN (SELECT id FROM entries)
+"""
 
 _TRACES_WITH_WRAPPERS = """
 SELECT trace_id FROM nodes WHERE kind IN ('agent', 'workflow') GROUP BY trace_id

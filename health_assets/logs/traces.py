@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.core.agent_names import AgentName, with_agents
+from health_assets.core.agent_names import AgentName, AgentService, with_agents
 from health_assets.logs.conventions import agent_name, own_name
 from health_assets.logs.span_trees import find_what_is_above, nodes_of
 from health_assets.schema.catalog import TABLE_OF_RECORD, columns_of, schema_of
@@ -53,7 +53,9 @@ class Assembled:
     counts: dict[datetime, tuple[int, str]]
 
 
-def assemble(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) -> list[Assembled]:
+def assemble(
+    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, services: Sequence[AgentService] = ()
+) -> list[Assembled]:
     """The executions, model calls and tool calls of some hours.
 
     Args:
@@ -61,13 +63,18 @@ def assemble(spans: pa.Table, hours: Collection[datetime], lookback_hours: int) 
             these hours and, by the look-back, around them.
         hours: the hours to give rows for.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
+        services: services whose outermost spans are executions where no span tells of an agent.
     """
-    with _records(spans, hours, lookback_hours, single_threaded=False) as connection:
+    with _records(spans, hours, lookback_hours, services, single_threaded=False) as connection:
         return [_assembled(connection, record_type) for record_type in _SQL]
 
 
 def assembled_rows(
-    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, names: Sequence[AgentName]
+    spans: pa.Table,
+    hours: Collection[datetime],
+    lookback_hours: int,
+    names: Sequence[AgentName],
+    services: Sequence[AgentService] = (),
 ) -> pa.Table:
     """The records of `assemble` in one table, for whoever puts some of the traces together.
 
@@ -78,23 +85,29 @@ def assembled_rows(
         hours: as of `assemble`.
         lookback_hours: as of `assemble`.
         names: patterns that fold the names that spans give into agents.
+        services: as of `assemble`.
 
     Returns:
         The columns of all three tables, `record_type` and `DIGEST_PARTS`; those that another table has are null.
     """
-    with _records(spans, hours, lookback_hours, single_threaded=True) as connection:
+    with _records(spans, hours, lookback_hours, services, single_threaded=True) as connection:
         made = [_with_digests(connection, record_type) for record_type in _SQL]
     return with_agents(pa.concat_tables(made, promote_options="default"), names)
 
 
 @contextmanager
 def _records(
-    spans: pa.Table, hours: Collection[datetime], lookback_hours: int, *, single_threaded: bool
+    spans: pa.Table,
+    hours: Collection[datetime],
+    lookback_hours: int,
+    services: Sequence[AgentService],
+    *,
+    single_threaded: bool,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that has the records of each kind in the table of their name."""
-    with nodes_of(spans, hours, lookback_hours, single_threaded=single_threaded) as connection:
+    with nodes_of(spans, hours, lookback_hours, services, single_threaded=single_threaded) as connection:
         connection.execute(_FAILED_INSIDE)
-        find_what_is_above(connection)
+        find_what_is_above(connection, services)
         connection.execute(_FAILURES)
         _find_calls(connection, "calls", "chat", is_same="true")
         _find_calls(connection, "tools", "tool", is_same=f"{_tool('inner_span')} = {_tool('outer_span')}")

@@ -114,7 +114,7 @@ def ingest(
     report.main_rejection = loading.main_rejection
     report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)
-    changed |= loading.assemble_traces(due, changed)
+    changed |= loading.assemble_traces(due, changed, with_new_targets=with_new_targets)
 
     touched = _touched_hours(scope, changed)
     never_built = _never_built(session, groups, lookback_hours) if groups else set()

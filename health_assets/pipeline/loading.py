@@ -31,7 +31,12 @@ from health_assets.pipeline.executor_sharding import faults_of
 from health_assets.pipeline.file_reading import ReadResult, ReadTask, RowFilter, read_files
 from health_assets.pipeline.ingestion_scope import IngestScope, LoadPlan
 from health_assets.pipeline.superseding import add_up_violations, keep_winners
-from health_assets.pipeline.trace_assembly import TraceAssembly, affected_hours, traces_of
+from health_assets.pipeline.trace_assembly import (
+    TraceAssembly,
+    affected_hours,
+    hours_of_other_services,
+    traces_of,
+)
 from health_assets.schema.catalog import ID_OF_TABLE, TABLE_OF_RECORD, columns_of
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_ledger import FileLedger
@@ -203,19 +208,26 @@ class Loading:
         gone = cut_or_replaced(files, before, self._identities, self._limits.unpacking)
         return {file_slice: lines for file_slice, lines in less.items() if file_slice.source_file in gone}
 
-    def assemble_traces(self, due: LoadPlan, changed: Iterable[FileSlice]) -> set[FileSlice]:
+    def assemble_traces(self, due: LoadPlan, changed: Iterable[FileSlice], *, with_new_targets: bool) -> set[FileSlice]:
         """Bring what follows from spans up to date; gives the slices whose lines or rows are others than before.
 
         Args:
             due: slices that the tables lacked before lines were loaded.
             changed: slices that differ from before, now that they are.
+            with_new_targets: whether patterns of services that have changed apply to hours asked for that were built
+                before; they apply in any case to what sees spans that changed.
         """
         scope = self._scope
         of_traces = {file_slice for file_slice in due.not_loaded if file_slice.source_file == TRACES}
         put_off = {file_slice.hour for file_slice in of_traces if file_slice.record_type == "span"}
         lacking = {file_slice.hour for file_slice in of_traces if scope.includes(file_slice)}
-        traces = [due.traces, traces_of(self._session, _spans(changed))]
-        touched = affected_hours(self._session, traces, scope.trace_hours)
+        session, services = self._session, self._targets.services
+        touched = affected_hours(
+            session, [due.traces, traces_of(session, _spans(changed))], scope.trace_hours, services
+        )
+        seen = {*(scope.span if with_new_targets else ()), *touched}
+        for some in contiguous(seen, gap_hours=GAP_HOURS):
+            touched |= hours_of_other_services(session, some, services, scope.trace_hours)
         hours = scope.restored_from_spans | scope.first_made_from_spans | lacking | touched | put_off
         hours = {hour for hour in hours if not scope.leaves_out(hour)}
         incomplete = scope.pruned_spans.seen_from(hours)

@@ -14,7 +14,8 @@ the spans back that an hour asked for sees; any other is noted, and put together
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -23,7 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from ibis import ir
 
-from health_assets.core.agent_names import with_agents
+from health_assets.core.agent_names import AgentService, services_among, with_agents
+from health_assets.core.digests import digest_of
 from health_assets.core.hours import EVER, HOUR, HourRange, contiguous
 from health_assets.core.targets import Targets
 from health_assets.logs.traces import DIGEST_PARTS, Assembled, assemble, assembled_rows
@@ -61,13 +63,19 @@ def traces_of(session: Session, slices: Iterable[FileSlice]) -> ir.Table | None:
     return kept
 
 
-def affected_hours(session: Session, traces: Collection[ir.Table | None], lookback_hours: int) -> set[datetime]:
+def affected_hours(
+    session: Session,
+    traces: Collection[ir.Table | None],
+    lookback_hours: int,
+    services: Sequence[AgentService] = (),
+) -> set[datetime]:
     """Hours whose records may differ because of changed spans.
 
     Args:
         session: a session, after the spans were loaded.
         traces: results of `traces_of` of the changed spans, of before and after.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
+        services: services whose outermost spans may be executions.
     """
     changed = [own for own in traces if own is not None]
     if not changed:
@@ -76,7 +84,7 @@ def affected_hours(session: Session, traces: Collection[ir.Table | None], lookba
     own = _hours_in(session, every)
     if not own:
         return set()
-    spans = _starting(_inside(session, _reach(own, lookback_hours)))
+    spans = _starting(session, _inside(session, _reach(own, lookback_hours)), services)
     reach = ibis.interval(hours=lookback_hours)
     near = spans.inner_join(every.rename(changed_hour="hour"), "trace_id").filter(
         lambda pair: pair.hour <= pair.changed_hour + reach, lambda pair: pair.hour >= pair.changed_hour - reach
@@ -86,6 +94,29 @@ def affected_hours(session: Session, traces: Collection[ir.Table | None], lookba
 
 def _hours_in(session: Session, rows: ir.Table) -> set[datetime]:
     return set(session.arrow(rows.select("hour").distinct())["hour"].to_pylist())
+
+
+def hours_of_other_services(
+    session: Session, hours: HourRange, services: Sequence[AgentService], lookback_hours: int
+) -> set[datetime]:
+    """Hours among some whose records were put together by other patterns of services, and others of their traces."""
+    mark = _mark_of(services)
+    entries = Ledger(session).of_traces(hours).items()
+    stale = {file_slice.hour for file_slice, entry in entries if entry.lines.count and _mark(entry.lines) != mark}
+    if not stale:
+        return set()
+    spans = of_hours(_starting(session, _inside(session, _reach(stale, 0)), services), stale)
+    traces, _ = session.persist(spans.select("trace_id", "hour").distinct())
+    return stale | affected_hours(session, [traces], lookback_hours, services)
+
+
+def _mark_of(services: Sequence[AgentService]) -> str:
+    """What the ledger keeps of the patterns by which records of an hour were put together; empty for none."""
+    return digest_of([one.match for one in services])[:16] if services else ""
+
+
+def _mark(lines: SliceContent) -> str:
+    return lines.digest.partition(":")[2]
 
 
 class PrunedSpans:
@@ -140,6 +171,7 @@ class TraceAssembly:
         self._ledger = Ledger(session)
         self._targets = targets
         self._lookback_hours = lookback_hours
+        self._mark = _mark_of(targets.services)
         self._is_asked = is_asked
         self._waiting: defaultdict[str, list[pa.Table]] = defaultdict(list)
         self.changed: set[FileSlice] = set()
@@ -180,12 +212,13 @@ class TraceAssembly:
         """Records that follow from spans in these hours, put together where the spans are."""
         spans = self._spans(hours)
         if not self._session.is_distributed:
-            return assemble(self._session.arrow(spans), hours, self._lookback_hours)
+            return assemble(self._session.arrow(spans), hours, self._lookback_hours, self._targets.services)
         make = partial(
             assembled_rows,
             hours=sorted(hours),
             lookback_hours=self._lookback_hours,
             names=self._targets.names,
+            services=self._targets.services,
         )
         count = sum(self._ledger.lines_by_hour("span", _reach(hours, self._lookback_hours)).values())
         calls = 1 + count // SPANS_PER_CALL
@@ -195,7 +228,7 @@ class TraceAssembly:
     def _spans(self, hours: Collection[datetime]) -> ir.Table:
         """All spans of traces that start anything in these hours, in as many hours as they see."""
         spans = _inside(self._session, _reach(hours, self._lookback_hours))
-        traces = of_hours(_starting(spans), hours).select("trace_id").distinct()
+        traces = of_hours(_starting(self._session, spans, self._targets.services), hours).select("trace_id").distinct()
         return spans.semi_join(traces, "trace_id")
 
     def _replace(self, made: Assembled, hours: Collection[datetime], known: dict[FileSlice, Entry]) -> None:
@@ -203,10 +236,13 @@ class TraceAssembly:
         to_load = set()
         for hour in hours:
             file_slice = FileSlice(TRACES, made.record_type, hour)
-            lines = SliceContent(*made.counts[hour]) if hour in made.counts else EMPTY_SLICE
+            lines = self._content(made, hour)
             before = known.get(file_slice, Entry(file_slice=file_slice, lines=EMPTY_SLICE, is_loaded=True))
-            is_same = before.lines.count == lines.count == 0 or before.lines == lines
-            if not is_same:
+            is_same = before.lines.count == lines.count and _rows_digest(before.lines) == _rows_digest(lines)
+            is_same = is_same or before.lines.count == lines.count == 0
+            if is_same and lines.count and before.lines != lines:  # by other patterns of services
+                entries.append(replace(before, lines=lines))
+            elif not is_same:
                 entries.append(Entry(file_slice=file_slice, lines=lines, is_loaded=False))
                 self.changed.add(file_slice)
             if self._is_asked(file_slice) and not (is_same and before.is_loaded):
@@ -216,6 +252,13 @@ class TraceAssembly:
         self._await(made, {file_slice.hour for file_slice in to_load})
         self._ledger.mark_loaded(to_load)
         self.loaded |= to_load
+
+    def _content(self, made: Assembled, hour: datetime) -> SliceContent:
+        """The count and digest of an hour's records, with the mark of the patterns that they were made by."""
+        if hour not in made.counts:
+            return EMPTY_SLICE
+        count, digest = made.counts[hour]
+        return SliceContent(count, f"{digest}:{self._mark}" if self._mark else digest)
 
     def _await(self, made: Assembled, hours: set[datetime]) -> None:
         """Insert the rows of these hours; those in memory wait for others that are inserted with them."""
@@ -264,5 +307,15 @@ def _inside(session: Session, hours: HourRange) -> ir.Table:
     return session.hours_of("spans", hours)
 
 
-def _starting(spans: ir.Table) -> ir.Table:
-    return spans.filter(spans.kind.isin(STARTING_KINDS))
+def _starting(session: Session, spans: ir.Table, services: Sequence[AgentService]) -> ir.Table:
+    """The spans that may become a record: by their kind, or as the outermost one of their service."""
+    is_starting = spans.kind.isin(STARTING_KINDS)
+    if services:
+        named = session.arrow(spans.filter(spans.service_name.notnull()).select("service_name").distinct())
+        if found := services_among(named["service_name"].to_pylist(), services):
+            is_starting |= spans.service_name.isin(found)
+    return spans.filter(is_starting)
+
+
+def _rows_digest(lines: SliceContent) -> str:
+    return lines.digest.partition(":")[0]

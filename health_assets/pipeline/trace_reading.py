@@ -72,7 +72,10 @@ def without_agents(session: Session, hours: HourRange) -> str | None:
 
 
 def _no_agent(calls: int) -> str:
-    return f"{counted(calls, 'chat span')} and no agent span: see {DOCS}#spans-of-model-calls-only"
+    return (
+        f"{counted(calls, 'chat span')} and no agent span: see {DOCS}#spans-of-model-calls-only, "
+        "or name their services under services: in the targets file"
+    )
 
 
 def _unused(spans: Spans, repeats: RepeatedSpans) -> Iterator[tuple[str, int]]:

@@ -106,6 +106,8 @@ class Spans:
             self._rows(
                 "SELECT operation, count(DISTINCT trace_id || span_id) FROM spans "
                 f"WHERE kind = 'other' AND coalesce(remark, '') NOT IN ('{BOOKKEEPING}', '{OPEN}') AND INSIDE "
+                "AND trace_id || ':' || span_id NOT IN "
+                "(SELECT execution_id FROM executions WHERE span_id IS NOT NULL AND INSIDE) "
                 "GROUP BY 1"
             )
         )

@@ -44,7 +44,10 @@ def test_a_run_over_model_calls_alone_says_that_there_is_no_agent_span(project: 
     arguments = ["materialize", "--raw", str(project.raw), "--system", "agent_health_model"]
     done = forked_command(*arguments, folder=project.folder)
     assert done.returncode == 0, done.stderr
-    told = "6 chat spans and no agent span: see docs/opentelemetry.md#spans-of-model-calls-only"
+    told = (
+        "6 chat spans and no agent span: see docs/opentelemetry.md#spans-of-model-calls-only, "
+        "or name their services under services: in the targets file"
+    )
     assert told in done.stdout
     assert told in forked_command("report", folder=project.folder).stdout
     heading = "## Spans of model calls only"

@@ -8,9 +8,11 @@ import math
 from collections import defaultdict
 from datetime import datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
-from health_assets_tests.support.reference import ONE_HOUR, SIGNALS, Record
+from health_assets_tests.support.reference import ONE_HOUR, SIGNALS, Record, parse_timestamp
+from health_assets_tests.support.reference_agent_usage import amount
 from health_assets_tests.support.reference_computed_signals import signals_of
 
 DEFAULTS: dict[str, Any] = {
@@ -82,7 +84,30 @@ def _trace(trace_id: str, about: list[Record], records: list[Record], lookback_h
     own = {} if execution is None else computed[id(execution)]
     trace["source"] = "stated" if trace["signals"] else "computed" if own else None
     trace["signals"] = trace["signals"] or own
+    trace["run"] = dict.fromkeys(RUN) if execution is None else _run(execution, records, lookback_hours)
     return trace
+
+
+AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
+RUN = ("status", "started_at", *AMOUNTS, "error")
+
+
+def _run(execution: Record, records: list[Record], lookback_hours: int) -> Record:
+    """What is told of a trace's execution, in `RUN`."""
+    calls = [record for record in records if record["type"] == "model_call"]
+    amounts = {name: amount(execution, calls, name, lookback_hours) for name in AMOUNTS}
+    lines = [text.strip() for text in (execution.get("error") or "").split("\n") if text.strip()]
+    is_failed = execution["status"] == "failure"
+    return {
+        "status": execution["status"],
+        "started_at": parse_timestamp(execution["started_at"]),
+        **{name: value if value is None else _as_told(name, value) for name, value in amounts.items()},
+        "error": lines[0][:300] if is_failed and lines else None,
+    }
+
+
+def _as_told(name: str, value: Fraction) -> float | int:
+    return float(value) if name == "cost_usd" else int(value)
 
 
 def _computed(execution: Record, records: list[Record], lookback_hours: int) -> dict[str, float]:
@@ -118,7 +143,8 @@ def trace_risks(records: list[Record], hours: list[datetime], settings: dict[str
             if hour in trace["hours"] and (trace["session_id"] is not None or trace["signals"]):
                 names = ("trace_id", "session_id", "agent_id", "traced_at", "oldest_event_at")
                 row = {"hour": hour, **{name: trace[name] for name in names}}
-                rows.append(row | {"signal_source": trace["source"]} | risks(trace["signals"], settings))
+                row |= {"signal_source": trace["source"], **trace["run"]}
+                rows.append(row | risks(trace["signals"], settings))
     return rows
 
 
@@ -132,7 +158,7 @@ def session_scores(records: list[Record], hours: list[datetime], settings: dict[
                 sessions[trace["session_id"]].append(trace)
         for session_id, traces in sessions.items():
             if any(hour in trace["hours"] for trace in traces):
-                rows.append({"hour": hour, "session_id": session_id, **score(traces, settings)})
+                rows.append({"hour": hour, "session_id": session_id, **score(traces, settings), **runs(traces)})
     return rows
 
 
@@ -176,6 +202,23 @@ def score(traces: list[Record], settings: dict[str, Any]) -> Record:
     row["reliability_band"] = reliability_band(row["agent_reliability"])
     row["consistency_band"] = consistency_band(row["agent_consistency"])
     return row
+
+
+def runs(traces: list[Record]) -> Record:
+    """What is known of a session's executions without any signal."""
+    ran = [trace for trace in traces if trace["run"]["status"] is not None]
+    told = {name: [trace["run"][name] for trace in ran if trace["run"][name] is not None] for name in RUN}
+    errors = [trace for trace in ran if trace["run"]["error"] is not None]
+    last = max(errors, key=lambda trace: (trace["traced_at"], trace["trace_id"], trace["agent_id"]), default=None)
+    return {
+        "runs": len(ran),
+        "failures": told["status"].count("failure"),
+        "first_started_at": min(told["started_at"], default=None),
+        "last_ended_at": max((trace["traced_at"] for trace in ran), default=None),
+        **{name: sum(told[name]) if told[name] else None for name in AMOUNTS},
+        "last_error": last and last["run"]["error"],
+        "last_error_at": last and last["traced_at"],
+    }
 
 
 def reliability_band(value: float) -> str:

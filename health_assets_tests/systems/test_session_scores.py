@@ -300,13 +300,24 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
         said = {name: random.choice([0, 1, 0.5, random.random()]) for name in SIGNALS if random.random() < 0.6}
         if random.random() < 0.6:
             record = execution(f"e{random.randrange(40)}", random.choice("ab"), at)
-            fields = {"session_id": f"s{random.randrange(6)}", "signals": said}
+            fields = {"session_id": f"s{random.randrange(6)}", "signals": said, **random_outcome(random)}
             records += random_calls(random, record, at, len(records))
         else:
             record = signals(f"e{random.randrange(45)}", at, **(said or {"coherence": 0.25}))
             fields = {"session_id": f"s{random.randrange(7)}", "agent_id": random.choice("abc")}
         records.append(record | {name: value for name, value in fields.items() if random.random() < 0.7})
     return records
+
+
+def random_outcome(random: Random) -> Record:
+    """How an execution ended and what it took, of which logs leave out any part."""
+    return {
+        "status": random.choice(["success", "failure"]),
+        "error": random.choice(["no answer", "\n  refused \nby the host", "x" * 400, " "]),
+        "input_tokens": random.randrange(1000),
+        "output_tokens": random.randrange(100),
+        "cost_usd": random.random(),
+    }
 
 
 def random_calls(random: Random, execution: Record, ended_at: datetime, first_id: int) -> list[Record]:
@@ -326,6 +337,7 @@ def random_calls(random: Random, execution: Record, ended_at: datetime, first_id
             call |= {"type": "tool_call", "tool": random.choice("fg"), "error": random.choice(["bad", "down"])} | told
         else:
             call |= {"type": "model_call", "model": "m", "output": random.choice(["Yes ", "yes", "no"])}
+            call |= {"input_tokens": random.randrange(100), "cost_usd": random.random()}
         left_out = {name for name in ("arguments", "result", "output", "error") if random.random() < 0.2}
         calls.append({name: value for name, value in call.items() if name not in left_out})
     return calls

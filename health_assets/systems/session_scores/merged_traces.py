@@ -17,11 +17,16 @@ import ibis
 from ibis import ir
 
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
+from health_assets.scoring.relations import first_line
 from health_assets.systems.session_scores.computed_signals import COMPUTED
 from health_assets.systems.session_scores.signal_risks import SIGNALS
 
 TRACE = ("trace_id", CLAIMANT)
 """Columns that tell traces apart."""
+AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
+OF_RUN = ("status", "started_at", *AMOUNTS, "error")
+"""What a trace has of its execution; null of one that is known from signals alone."""
+ERROR_CHARACTERS = 300
 _SAID = ("source_file", "line_number", "session_id", "agent_id", *SIGNALS, *COMPUTED.values())
 STATEMENT = (
     "hour", "source_file", "line_number", "execution_id", "given_at", "agent_id", "agent_id_reported", "session_id",
@@ -43,11 +48,12 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
     Returns:
         `hour`, `TRACE`, `session_id`, `agent_id`, `agent_id_reported`, `traced_at` (when the execution ended; of a
         trace known from signals alone, when they were last given), `oldest_event_at` and `newest_event_at` (the
-        earliest and the latest statement), `SIGNALS` and `signal_source`.
+        earliest and the latest statement), `SIGNALS`, `signal_source` and `OF_RUN`.
     """
+    executions = with_run(executions)
     by_runs = _said_about(wanted, _statements(executions, "ended_at"), lookback_hours)
-    no_computed = {name: ibis.null("float64") for name in COMPUTED.values()}
-    given = _said_about(wanted, _statements(signals.mutate(**no_computed), "given_at"), lookback_hours)
+    not_given = {name: ibis.null(executions[name].type()) for name in (*COMPUTED.values(), *OF_RUN)}
+    given = _said_about(wanted, _statements(signals.mutate(**not_given), "given_at"), lookback_hours)
     said = ibis.union(_latest_executions(by_runs), _with_claimants(given, by_runs).mutate(is_execution=False))
     # several results of evaluators may stand in one line, given at once: the lower one counts
     in_order = ["said_at", "source_file", "line_number", *(ibis.desc(name) for name in SIGNALS)]
@@ -67,9 +73,16 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
         oldest_event_at=said.said_at.min(),
         newest_event_at=said.said_at.max(),
         **{name: latest(name, ibis.literal(True)) for name in (*SIGNALS, *COMPUTED.values())},
+        **{name: latest(name, by_execution) for name in OF_RUN},
     )
     traces = with_source(traces)
     return traces.mutate(agent_id_reported=traces[CLAIMANT].nullif(NOBODY).nullif(traces.agent_id))
+
+
+def with_run(executions: ir.Table) -> ir.Table:
+    """Executions whose `error` is what a trace keeps of it: the first line, where they failed."""
+    error = first_line(executions.error).substr(0, ERROR_CHARACTERS)
+    return executions.mutate(error=(executions.status == "failure").ifelse(error, None))
 
 
 def is_trace(rows: ir.Table) -> ir.BooleanValue:
@@ -88,7 +101,9 @@ def with_source(rows: ir.Table) -> ir.Table:
 
 
 def _statements(rows: ir.Table, said_at: str) -> ir.Table:
-    return rows.select("hour", *_SAID, trace_id=rows.execution_id, claimant=claimant_of(rows), said_at=rows[said_at])
+    return rows.select(
+        "hour", *_SAID, *OF_RUN, trace_id=rows.execution_id, claimant=claimant_of(rows), said_at=rows[said_at]
+    )
 
 
 def _said_about(wanted: ir.Table, statements: ir.Table, lookback_hours: int) -> ir.Table:
@@ -101,7 +116,7 @@ def _said_about(wanted: ir.Table, statements: ir.Table, lookback_hours: int) -> 
             statements.said_in <= wanted.hour,
             statements.said_in > wanted.hour - ibis.interval(hours=lookback_hours),
         ],
-    ).select(wanted.hour, wanted.trace_id, *(statements[name] for name in (CLAIMANT, "said_at", *_SAID)))
+    ).select(wanted.hour, wanted.trace_id, *(statements[name] for name in (CLAIMANT, "said_at", *_SAID, *OF_RUN)))
 
 
 def _latest_executions(said: ir.Table) -> ir.Table:
@@ -128,5 +143,5 @@ def _with_claimants(given: ir.Table, by_runs: ir.Table) -> ir.Table:
     joined = given.left_join(traces, keys)
     return joined.select(
         "hour", "trace_id", claimant=ibis.coalesce(joined[CLAIMANT], NOBODY), said_at=joined.said_at,
-        **{name: joined[name] for name in _SAID},
+        **{name: joined[name] for name in (*_SAID, *OF_RUN)},
     )  # fmt: skip

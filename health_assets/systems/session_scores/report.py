@@ -1,7 +1,7 @@
-"""Session scores' block: how many sessions fail, and the worst ones with their flagged traces.
+"""Session scores' block: how many sessions fail, and the worst ones: those with failed runs, then the least reliable.
 
-A session without any signal scores 1 by the source's formula. Nobody evaluated it: it is counted as such, and neither
-passes nor stands in a list.
+A session without any signal scores 1 by the source's formula. Nobody evaluated it: it is counted as such, does not
+pass, and is listed without a score.
 """
 
 from typing import Any
@@ -14,17 +14,18 @@ from rich.text import Text
 from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
+from health_assets.core.wording import duration
 from health_assets.scoring.relations import newest
 from health_assets.systems.session_scores.merged_traces import BY_CALLS
 from health_assets.warehouse.session import Session
 
 SESSIONS_SHOWN = 5
-TRACES_SHOWN = 2
 NOT_EVALUATED = Text("–", style="dim")
 
 SHOWN = (
-    "session_id", "agent_reliability", "reliability_passed", "agent_consistency", "consistency_passed", "total_traces",
-    "flagged_traces", "consistency_traces_evaluated",
+    "session_id", "agent_reliability", "reliability_passed", "agent_consistency", "consistency_passed",
+    "traces_evaluated", "consistency_traces_evaluated", "runs", "failures", "first_started_at", "last_ended_at",
+    "input_tokens", "output_tokens", "cost_usd", "last_error",
 )  # fmt: skip
 
 
@@ -36,8 +37,8 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
         return
     console.print()
     console.print(_title(**counts))
-    if counts["evaluated"]:
-        console.print(_table(session.dicts(_worst(scores)), is_brief=is_narrow(console)))
+    if worst := session.dicts(_worst(scores)):
+        console.print(_table(worst, is_brief=is_narrow(console)))
 
 
 def _counts(scores: ir.Table) -> ir.Table:
@@ -46,18 +47,27 @@ def _counts(scores: ir.Table) -> ir.Table:
         computed=scores.count(where=scores.signal_source == BY_CALLS),
         unreliable=scores.count(where=~scores.reliability_passed),
         inconsistent=scores.count(where=~scores.consistency_passed),
+        with_failures=scores.count(where=scores.failures > 0),
     )  # fmt: skip
 
 
 def _worst(scores: ir.Table) -> ir.Table:
-    """The worst of the sessions that could be evaluated."""
-    evaluated = scores.filter(scores.traces_evaluated > 0)
-    in_order = evaluated.order_by("agent_reliability", "agent_consistency", "session_id")
+    """The sessions with the most failed runs, then the least reliable of those that could be evaluated."""
+    found = scores.filter((scores.traces_evaluated > 0) | (scores.failures > 0))
+    share = found.failures / found.runs.nullif(0)
+    in_order = found.order_by(
+        found.failures.desc(), share.desc(nulls_first=False), "agent_reliability", "agent_consistency", "session_id"
+    )
     return in_order.select(*SHOWN).limit(SESSIONS_SHOWN)
 
 
-def _title(sessions: int, evaluated: int, computed: int, unreliable: int, inconsistent: int) -> Text:
+def _title(
+    sessions: int, evaluated: int, computed: int, unreliable: int, inconsistent: int, with_failures: int
+) -> Text:
     title = Text("Sessions: ", style="bold")
+    if with_failures:
+        title.append(f"{with_failures:,} with failed runs", style="red")
+        title.append("  ")
     title.append(f"{evaluated:,} scored: " if evaluated else "none scored: ")
     if evaluated:
         title.append(f"{unreliable:,} fail reliability", style="red" if unreliable else "green")
@@ -72,24 +82,39 @@ def _title(sessions: int, evaluated: int, computed: int, unreliable: int, incons
 
 
 def _table(sessions: list[dict[str, Any]], *, is_brief: bool) -> Table:
-    """Sessions with their worst traces unless it is brief."""
+    """Sessions with their runs and scores, and unless it is brief with their usage and last error."""
     table = plain_table()
     table.add_column("worst sessions", no_wrap=True, max_width=30)
-    for heading in ("reliable", "consistent", "traces", "flagged"):
+    more = () if is_brief else ("duration", "tokens", "cost")
+    for heading in ("runs", "failed", *more, "reliable", "consistent"):
         table.add_column(heading, justify="right", no_wrap=True)
     if not is_brief:
-        table.add_column("worst traces", no_wrap=True, max_width=44)
+        table.add_column("last error", no_wrap=True, max_width=44)
     for one in sessions:
+        failures = Text(f"{one['failures']:,}", style="red" if one["failures"] else "")
+        reliability = _score(one["agent_reliability"], is_passed=one["reliability_passed"])
         consistency = _score(one["agent_consistency"], is_passed=one["consistency_passed"])
-        flagged = one["flagged_traces"]
+        error = Text(printable(" ".join((one["last_error"] or "").split())))
         table.add_row(
-            Text(printable(one["session_id"])), _score(one["agent_reliability"], is_passed=one["reliability_passed"]),
-            consistency if one["consistency_traces_evaluated"] else NOT_EVALUATED, f"{one['total_traces']:,}",
-            f"{len(flagged):,}", *(() if is_brief else [Text(printable(" ".join(flagged[:TRACES_SHOWN])))]),
+            Text(printable(one["session_id"])), f"{one['runs']:,}", failures, *(() if is_brief else _usage(one)),
+            reliability if one["traces_evaluated"] else NOT_EVALUATED,
+            consistency if one["consistency_traces_evaluated"] else NOT_EVALUATED,
+            *(() if is_brief else [error]),
         )  # fmt: skip
     if not all(one["consistency_traces_evaluated"] for one in sessions):
-        table.caption = "– not evaluated: no trace has a confidence signal"
+        table.caption = "– not evaluated: no trace has a signal, or for consistency a confidence signal"
     return table
+
+
+def _usage(session: dict[str, Any]) -> tuple[str, str, str]:
+    """The time from the first start to the last end, all tokens, and the cost."""
+    started, ended, cost = session["first_started_at"], session["last_ended_at"], session["cost_usd"]
+    tokens = [told for name in ("input_tokens", "output_tokens") if (told := session[name]) is not None]
+    return (
+        duration((ended - started).total_seconds()) if started and ended else "",
+        f"{sum(tokens):,}" if tokens else "",
+        "" if cost is None else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}",
+    )
 
 
 def _score(score: float, *, is_passed: bool) -> Text:

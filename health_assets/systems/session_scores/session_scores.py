@@ -16,8 +16,17 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
 from health_assets.scoring.relations import lookup, spine
+from health_assets.scoring.usage import summed
 from health_assets.systems.session_scores.computed_signals import with_computed_signals
-from health_assets.systems.session_scores.merged_traces import BY_CALLS, ORIGINS, STATED, TRACE, known_traces
+from health_assets.systems.session_scores.merged_traces import (
+    AMOUNTS,
+    BY_CALLS,
+    OF_RUN,
+    ORIGINS,
+    STATED,
+    TRACE,
+    known_traces,
+)
 from health_assets.systems.session_scores.signal_risks import (
     RISKS,
     TRILLION,
@@ -41,7 +50,7 @@ SETTINGS_USED = (
     "pass_threshold", "top_k_share", "ensemble_weight",
 )  # fmt: skip
 
-_OF_TRACE = (*TRACE, "session_id", "agent_id", "traced_at", *RISKS, "signal_source")
+_OF_TRACE = (*TRACE, "session_id", "agent_id", "traced_at", *RISKS, "signal_source", *OF_RUN)
 
 
 def session_scores(
@@ -240,12 +249,28 @@ def _sums(traces: ir.Table) -> ir.Table:
         **{f"{source}_{name}": value for source in ORIGINS for name, value in _sums_of_risks(traces, source).items()},
         consistency_traces_evaluated=uncertain,
         raw_instability=to_12_decimals(mean_square.sqrt() / TRILLION),
+        **_sums_of_runs(traces, latest),
     )
     is_stated, is_computed = (sums[f"{source}_traces_evaluated"] > 0 for source in ORIGINS)
     own = {name: is_stated.ifelse(sums[f"{STATED}_{name}"], sums[f"{BY_CALLS}_{name}"]) for name in _SUMS}
     signal_source = ibis.cases((is_stated, STATED), (is_computed, BY_CALLS), else_=ibis.null("string"))
     sums = sums.mutate(signal_source=signal_source, **own)
     return sums.drop(*(f"{source}_{name}" for source in ORIGINS for name in _SUMS))
+
+
+def _sums_of_runs(traces: ir.Table, latest: ir.Value) -> dict[str, ir.Value]:
+    """What is known of the session's executions without any signal."""
+    is_run, failed = traces.status.notnull(), traces.status == "failure"
+    has_error = failed & traces.error.notnull()
+    return {
+        "runs": is_run.sum().cast("int64"),
+        "failures": failed.fill_null(False).sum().cast("int64"),
+        "first_started_at": traces.started_at.min(),
+        "last_ended_at": traces.traced_at.max(where=is_run),
+        **{name: summed(traces, name) for name in AMOUNTS},
+        "last_error": traces.error.argmax(latest, where=has_error),
+        "last_error_at": traces.traced_at.max(where=has_error),
+    }
 
 
 _SUMS = ("traces_evaluated", "step_risks", "max_risk", "flagged_traces")

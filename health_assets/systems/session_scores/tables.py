@@ -34,6 +34,12 @@ class TraceRisk(Hourly, table=True):
     situational_penalty: float | None = number("Weighted sum of the other risks; null without confidence.")
     weighted_uncertainty: float | None = number("(1 + penalty) times the weighted confidence risk.")
     is_flagged: bool = flag("Whether step_risk is above the flag threshold.")
+    status: str | None = text("`success` or `failure` of the execution; null of a trace known from signals alone.")
+    started_at: datetime | None = at("When the execution started, where the log tells.", nullable=True)
+    input_tokens: int | None = count("Tokens that went into models; null where the execution has none.")
+    output_tokens: int | None = count("Tokens that came out of models; likewise.")
+    cost_usd: float | None = number("Cost in US dollars; likewise.")
+    error: str | None = text("First line of a failed execution's error, 300 characters at most.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
@@ -84,6 +90,17 @@ class SessionScore(Hourly, table=True):
     session_id: str = text("Session.", key=True)
     agent_id: str | None = text("Agent of the session's latest trace that names one.")
     total_traces: int = count("Traces of the session in the look-back.")
+    runs: int = count("Executions among these; the other traces are known from signals alone.")
+    failures: int = count("Executions that failed.")
+    first_started_at: datetime | None = at("Earliest start of an execution; null where none tells it.", nullable=True)
+    last_ended_at: datetime | None = at("When the last execution ended; null without any.", nullable=True)
+    input_tokens: int | None = count("Tokens that went into models; null where no execution tells any.")
+    output_tokens: int | None = count("Tokens that came out of models; likewise.")
+    cost_usd: float | None = number("Cost in US dollars; likewise.")
+    last_error: str | None = text(
+        "First line of the error of the latest failed execution that states one, 300 characters at most."
+    )
+    last_error_at: datetime | None = at("When that execution ended.", nullable=True)
     traces_evaluated: int = count("Traces with any signal.")
     signal_source: str | None = text(
         "`stated` where the log states a signal of any of its traces, whose traces with stated signals alone are "

@@ -11,7 +11,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.identities import NOBODY, claimant_of, names_of_runs
 from health_assets.systems.session_scores.computed_signals import with_computed_signals
-from health_assets.systems.session_scores.merged_traces import is_trace, known_traces, with_source
+from health_assets.systems.session_scores.merged_traces import OF_RUN, is_trace, known_traces, with_run, with_source
 from health_assets.systems.session_scores.signal_risks import SIGNALS, with_risks, with_weighted_risks
 
 
@@ -47,6 +47,7 @@ COLUMNS = (
     "oldest_event_at",
     *SIGNALS,
     "signal_source",
+    *OF_RUN,
 )
 
 
@@ -68,7 +69,7 @@ def _said_more_about(ended: ir.Table, signals: ir.Table, hours: HourRange, lookb
 def _said_by_the_execution_alone(ended: ir.Table, wanted: ir.Table) -> ir.Table:
     alone = ended.anti_join(wanted, ["hour", "trace_id"])
     alone = alone.filter(is_trace(alone))
-    alone = with_source(alone)
+    alone = with_run(with_source(alone))
     return alone.mutate(traced_at=alone.ended_at, oldest_event_at=alone.ended_at).select(*COLUMNS)
 
 

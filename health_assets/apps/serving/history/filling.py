@@ -41,6 +41,7 @@ from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
+from health_assets.pipeline.trace_reading import without_agents
 from health_assets.warehouse.in_memory import in_order
 from health_assets.warehouse.location import ledger_of
 from health_assets.warehouse.partition_states import PartitionStates, WrittenRows
@@ -195,7 +196,11 @@ def _declared() -> dict[str, Any]:
 
 def _facts(session: Session, settings: Settings) -> dict[str, Any]:
     first = PartitionStates(session).first("agent_health")
+    end = floor_hour(datetime.now(UTC))
+    newest = PartitionStates(session).newest_of_each(("agent_health",), end).get("agent_health")
+    day = HourRange.of(newest.hour).extended_back(23) if newest else None
     return {
+        "without_agents": day and without_agents(session, day),
         "first_hour": first and first.isoformat(),
         "window_hours": settings.window_hours,
     }

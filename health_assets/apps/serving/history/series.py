@@ -189,7 +189,8 @@ def _agent_sessions(session: Session, hours: HourRange) -> ir.Table:
     scores = session.hours_of("session_scores", hours)
     return scores.filter(scores.agent_id.notnull()).select(
         "hour", "agent_id", "session_id", "total_traces", "traces_evaluated", "agent_reliability", "reliability_band",
-        "consistency_traces_evaluated", "agent_consistency", "consistency_band", flagged=scores.flagged_traces.length(),
+        "consistency_traces_evaluated", "agent_consistency", "consistency_band", "runs", "failures",
+        flagged=scores.flagged_traces.length(),
     )  # fmt: skip
 
 
@@ -311,7 +312,9 @@ SERIES: tuple[Series, ...] = (
         face=(
             "hour", "session_id", "agent_id", "total_traces", "traces_evaluated", "agent_reliability",
             "agent_consistency", "consistency_traces_evaluated", "reliability_passed", "consistency_passed",
-            "reliability_band", "consistency_band", "max_risk", "flagged", "other_agents",
+            "reliability_band", "consistency_band", "max_risk", "flagged", "other_agents", "runs", "failures",
+            "first_started_at", "last_ended_at", "input_tokens", "output_tokens", "cost_usd", "last_error",
+            "last_error_at",
         ),
         more=name_agents,
         decides=lambda rules: [rules.has_owners, rules.settings.lookback_hours],

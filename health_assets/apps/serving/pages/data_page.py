@@ -77,6 +77,7 @@ def data_page(look: Look, wanted: WantedData) -> Page:
         "failed_checks": _paged(failed, wanted.checks),
         "kept_checks": data_checks.kept_ones(checks),
         "formulas": data_formulas.formulas_of(look),
+        "without_agents": look.history.facts.get("without_agents") if look.sees_all and look.is_newest else None,
         "rejected": None,
         "files": None,
         "file_counts": None,

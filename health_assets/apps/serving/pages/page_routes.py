@@ -32,6 +32,7 @@ from health_assets.apps.serving.pages.reliability_page import TaskSort, reliabil
 from health_assets.apps.serving.pages.reliability_page import Wanted as ReliabilityWanted
 from health_assets.apps.serving.pages.session_page import session_page
 from health_assets.apps.serving.pages.sessions_page import Show, sessions_page
+from health_assets.apps.serving.pages.sessions_page import Sort as SessionSort
 from health_assets.apps.serving.pages.survey_page import survey_page
 from health_assets.apps.serving.pages.tools_page import By, tools_page
 from health_assets.apps.serving.pages.usage_page import By as UsageBy
@@ -109,10 +110,11 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         how: How = "html",
         q: Text = "",
         show: Show = "all",
+        sort: SessionSort = "failures",
         page: PageNumber = 1,
     ) -> Response:
-        """Sessions of the last hours, the worst first."""
-        wanted = sessions_module.Wanted(text=q, show=show, page=page, most=most_rows(how))
+        """Sessions of the last hours, those with the most failed runs first."""
+        wanted = sessions_module.Wanted(text=q, show=show, sort=sort, page=page, most=most_rows(how))
         asked = request.scope[ASKED]
         return response_of(pages.answer(asked, lambda look: sessions_page(look, wanted), hour=hour, how=how))
 

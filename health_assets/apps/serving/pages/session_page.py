@@ -67,6 +67,7 @@ def session_page(look: Look, wanted: Wanted) -> Page:
         "agent_id": score["agent_id"] or "",
         "scored_at": score["hour"],
         "total_traces": score["total_traces"],
+        "runs": _runs(score, look),
         "flagged": score["flagged"],
         "flagged_traces": score["flagged_traces"],
         "flag_threshold": score["flag_threshold"],
@@ -101,6 +102,22 @@ def _point(row: Mapping[str, Any]) -> dict[str, Any]:
         "reliability": row["agent_reliability"] if row["traces_evaluated"] else None,
         "consistency": row["agent_consistency"] if row["consistency_traces_evaluated"] else None,
     }
+
+
+def _runs(score: Mapping[str, Any], look: Look) -> dict[str, Any]:
+    """What is known of the session's runs without any signal; null where an earlier release copied the row."""
+    runs = {name: score.get(name) for name in OF_RUNS}
+    for name in MOMENTS:
+        moment = runs[name]
+        runs[name] = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    started, ended = runs["first_started_at"], runs["last_ended_at"]
+    duration = (ended - started).total_seconds() if started and ended else None
+    error = runs["last_error"] if look.view.shows_texts else None
+    return {**runs, "last_error": error, "duration_s": duration}
+
+
+MOMENTS = ("first_started_at", "last_ended_at", "last_error_at")
+OF_RUNS = ("runs", "failures", *MOMENTS, "input_tokens", "output_tokens", "cost_usd", "last_error")
 
 
 def _trace(trace: dict[str, Any], score: Mapping[str, Any], look: Look) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The page of sessions: the worst first.
+"""The page of sessions: those with failed runs first, then the worst scores.
 
 What belongs here: choosing and counting sessions. What does not: one session (`session_page`).
 
@@ -17,14 +17,28 @@ from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.core.hours import HOUR
 
-Show = Literal["all", "failed", "flagged", "unevaluated"]
+Show = Literal["all", "with_failures", "failed", "flagged", "unevaluated"]
+Sort = Literal["failures", "reliability", "consistency", "duration", "tokens", "cost", "newest"]
 HOURS_BACK = 24
 MOST_ROWS = 250_000
 """Rows of so many hours are looked at; a list of more sessions goes less far back, and says so."""
 BANDS = (
     "highly_reliable", "generally_reliable", "moderate_risk", "elevated_risk", "high_risk",
 )  # fmt: skip
-WORST_FIRST = [("agent_reliability", "ascending"), ("agent_consistency", "ascending"), ("session_id", "ascending")]
+WORST_SCORES = [("agent_reliability", "ascending"), ("agent_consistency", "ascending"), ("session_id", "ascending")]
+ORDER: dict[str, list[tuple[str, str]]] = {
+    "failures": [("failures", "descending"), ("failure_share", "descending"), *WORST_SCORES],
+    "reliability": WORST_SCORES,
+    "consistency": [
+        ("agent_consistency", "ascending"),
+        ("agent_reliability", "ascending"),
+        ("session_id", "ascending"),
+    ],
+    "duration": [("duration_s", "descending"), ("session_id", "ascending")],
+    "tokens": [("tokens", "descending"), ("session_id", "ascending")],
+    "cost": [("cost_usd", "descending"), ("session_id", "ascending")],
+    "newest": [("last_ended_at", "descending"), ("session_id", "ascending")],
+}
 EVALUATED = {
     "traces_evaluated": ("agent_reliability", "reliability_band", "reliability_passed"),
     "consistency_traces_evaluated": ("agent_consistency", "consistency_band", "consistency_passed"),
@@ -33,10 +47,13 @@ EVALUATED = {
 LISTED = (
     "session_id", "agent_id", "team", "hour", "agent_reliability", "reliability_band", "reliability_passed",
     "agent_consistency", "consistency_band", "consistency_passed", "total_traces", "traces_evaluated", "flagged",
-    "max_risk",
+    "max_risk", "runs", "failures", "first_started_at", "last_ended_at", "duration_s", "input_tokens", "output_tokens",
+    "cost_usd", "last_error", "last_error_at",
 )  # fmt: skip
 
-READ = (*(name for name in LISTED if name != "team"), "consistency_traces_evaluated", "other_agents")
+READ = (
+    *(name for name in LISTED if name not in ("team", "duration_s")), "consistency_traces_evaluated", "other_agents",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +62,15 @@ class Wanted:
 
     Args:
         text: part of the session's or the agent's id, in any case.
-        show: all, those below a threshold, with flagged traces, or without any signal.
+        show: all, those with failed runs, below a threshold, with flagged traces, or without any signal.
+        sort: the order.
         page: of the list, from 1.
         most: rows of a page.
     """
 
     text: str = ""
     show: Show = "all"
+    sort: Sort = "failures"
     page: int = 1
     most: int = ROWS_PER_PAGE
 
@@ -60,6 +79,8 @@ def sessions_page(look: Look, wanted: Wanted) -> Page:
     """The sessions of the last hours."""
     seen = look.remembered("sessions of the last hours", lambda: _seen(look))
     found = _found(seen.sessions, wanted)
+    if wanted.sort != "failures" and found.num_rows:
+        found = found.sort_by(ORDER[wanted.sort])
     told: dict[str, Any] = {
         "hour": look.hour,
         "hours": seen.hours,
@@ -67,6 +88,7 @@ def sessions_page(look: Look, wanted: Wanted) -> Page:
         "found": found.num_rows,
         "counts": seen.counts,
         "bands": seen.bands,
+        "shows_errors": look.view.shows_texts,
         "listed": rows_of_page(found, LISTED, wanted.page, wanted.most),
     }
     shown = {"wanted": wanted, "pages": pages_of(found.num_rows, wanted.most)}
@@ -85,7 +107,7 @@ class _Seen:
 
 def _seen(look: Look) -> _Seen:
     sessions, hours = _newest(look)
-    in_order = sessions.sort_by(WORST_FIRST) if sessions.num_rows else sessions
+    in_order = _with_sums(look, sessions).sort_by(ORDER["failures"]) if sessions.num_rows else sessions
     return _Seen(sessions=in_order, hours=hours, counts=_counts(in_order), bands=_bands(in_order))
 
 
@@ -103,11 +125,26 @@ def _newest(look: Look) -> tuple[pa.Table, int]:
         rows += of_hour.num_rows
         fresh = of_hour.filter(pc.invert(pc.is_in(of_hour.column("session_id"), value_set=seen)))
         if fresh.num_rows:  # else all of them went on into later hours
-            tables.append(look.visible(fresh))
+            tables.append(_with_all_columns(look.visible(fresh)))
         if rows > MOST_ROWS:
             break
         seen = pa.concat_arrays([seen, fresh.column("session_id").combine_chunks()])
-    return (_scored(pa.concat_tables(tables)) if tables else pa.table({})), hours
+    return (_scored(pa.concat_tables(tables, promote_options="permissive")) if tables else pa.table({})), hours
+
+
+def _with_all_columns(sessions: pa.Table) -> pa.Table:
+    """Sessions with nulls for what an hour lacks that an earlier release copied."""
+    for name in set(OF_RUNS) - set(sessions.column_names):
+        sessions = sessions.append_column(name, pa.nulls(sessions.num_rows, OF_RUNS[name]))
+    return sessions
+
+
+MOMENT = pa.timestamp("us", "UTC")
+OF_RUNS: dict[str, pa.DataType] = {
+    "runs": pa.int64(), "failures": pa.int64(), "first_started_at": MOMENT, "last_ended_at": MOMENT,
+    "input_tokens": pa.int64(), "output_tokens": pa.int64(), "cost_usd": pa.float64(), "last_error": pa.string(),
+    "last_error_at": MOMENT,
+}  # fmt: skip
 
 
 def _scored(sessions: pa.Table) -> pa.Table:
@@ -119,6 +156,25 @@ def _scored(sessions: pa.Table) -> pa.Table:
             values = sessions.column(name)
             known = pc.if_else(is_evaluated, values, pa.scalar(None, values.type))
             sessions = sessions.set_column(place, name, known)
+    return sessions
+
+
+def _with_sums(look: Look, sessions: pa.Table) -> pa.Table:
+    """The sessions with what orders need besides, and no error that the caller may not read."""
+    started, ended = (sessions.column(name).cast(MOMENT) for name in ("first_started_at", "last_ended_at"))
+    duration_us = pc.subtract(ended.cast(pa.int64()), started.cast(pa.int64()))
+    into, out = sessions.column("input_tokens"), sessions.column("output_tokens")
+    runs = pc.cast(sessions.column("runs"), pa.float64())
+    added = {
+        "duration_s": pc.divide(pc.cast(duration_us, pa.float64()), 1e6),
+        "tokens": pc.if_else(pc.is_null(into), out, pc.add(into, pc.fill_null(out, 0))),
+        "failure_share": pc.divide(sessions.column("failures"), pc.if_else(pc.equal(runs, 0), None, runs)),
+    }
+    for name, values in added.items():
+        sessions = sessions.append_column(name, values)
+    if not look.view.shows_texts:
+        nothing = pa.nulls(sessions.num_rows, pa.string())
+        sessions = sessions.set_column(sessions.column_names.index("last_error"), "last_error", nothing)
     return sessions
 
 
@@ -138,6 +194,8 @@ def _found(sessions: pa.Table, wanted: Wanted) -> pa.Table:
             for name in ("session_id", "agent_id")
         )
         sessions = sessions.filter(pc.or_(*matches))
+    if wanted.show == "with_failures":
+        return sessions.filter(pc.greater(sessions.column("failures"), 0))
     if wanted.show == "failed":
         return sessions.filter(_failed(sessions))
     if wanted.show == "flagged":
@@ -149,8 +207,9 @@ def _found(sessions: pa.Table, wanted: Wanted) -> pa.Table:
 
 def _counts(sessions: pa.Table) -> dict[str, int]:
     if not sessions.num_rows:
-        return dict.fromkeys(("failed", "flagged", "unevaluated", "traces"), 0)
+        return dict.fromkeys(("with_failures", "failed", "flagged", "unevaluated", "traces"), 0)
     return {
+        "with_failures": pc.sum(pc.greater(sessions.column("failures"), 0)).as_py(),
         "failed": pc.sum(_failed(sessions)).as_py(),
         "flagged": pc.sum(pc.greater(sessions.column("flagged"), 0)).as_py(),
         "unevaluated": pc.sum(pc.equal(sessions.column("traces_evaluated"), 0)).as_py(),

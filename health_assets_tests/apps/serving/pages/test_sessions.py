@@ -1,5 +1,6 @@
 """The pages of sessions say what the tables say, to those who may see it, also while the warehouse is busy."""
 
+import io
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pydantic import SecretStr
+from rich.console import Console
 
 from health_assets.apps.serving import sessions as asked_sessions
 from health_assets.apps.serving import waterfall
@@ -26,6 +28,7 @@ from health_assets.apps.serving.sessions import SessionAnswer
 from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.systems.session_scores.report import print_block
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import FULL, World, world_of
@@ -84,6 +87,69 @@ def told(world: World, session_id: str, view: View = FULL) -> dict[str, Any]:
 # -- the list --
 
 
+def failed_sessions(folder: Path) -> World:
+    """13 failed runs of `outage`, one of 14 of `mostly good`, and one good run of `quiet`; none has a signal."""
+    project, hours = Project(folder), HourRange(START, START + 2 * HOUR)
+    at = [START + timedelta(minutes=4 * number) for number in range(1, 15)]
+    failed = {"status": "failure", "input_tokens": 100, "output_tokens": 10, "cost_usd": 0.1}
+    project.write_log(
+        "a.jsonl",
+        [
+            *(
+                line(execution(f"o{n}", "a", at[n], 30.0, session_id="outage", error=f"refused {n}\nby host", **failed))
+                for n in range(13)
+            ),
+            *(line(execution(f"m{n}", "a", at[n] + HOUR, session_id="mostly good")) for n in range(13)),
+            line(execution("m13", "a", at[13] + HOUR, session_id="mostly good", status="failure")),
+            line(execution("q", "a", START + HOUR, session_id="quiet")),
+        ],
+    )
+    project.materialize(hours)
+    return world_of(project, hours)
+
+
+def test_a_session_of_13_failed_runs_comes_first_with_all_that_is_known_of_it(tmp_path: Path) -> None:
+    """From the start of the first run, 12:03:30, to the end of the last one, 12:52, it is 2,910 s."""
+    world = failed_sessions(tmp_path)
+    outage, mostly_good, quiet = listed(world)
+    assert [one["session_id"] for one in (outage, mostly_good, quiet)] == ["outage", "mostly good", "quiet"]
+    assert (outage["runs"], outage["failures"], outage["duration_s"]) == (13, 13, 2910.0)
+    assert (outage["input_tokens"], outage["output_tokens"], outage["cost_usd"]) == (1300, 130, pytest.approx(1.3))
+    assert (outage["last_error"], outage["last_error_at"]) == ("refused 12", START + timedelta(minutes=52))
+    assert outage["agent_reliability"] is None
+    assert (mostly_good["runs"], mostly_good["failures"], mostly_good["last_error"]) == (14, 1, None)
+    assert (quiet["failures"], quiet["input_tokens"], quiet["cost_usd"]) == (0, None, None)
+    assert ids(world, show="with_failures") == ["outage", "mostly good"]
+    assert ids(world, sort="newest")[0] == "mostly good"
+    assert ids(world, sort="cost")[0] == ids(world, sort="tokens")[0] == "outage"
+    assert ids(world, sort="duration")[0] == "mostly good"
+    page = html_of(sessions_page(look_at(world), sessions.Wanted()), look_at(world))
+    assert "refused 12" in page and "the log states none" in page and "1,300" in page
+    own = session_page(look_at(world), Wanted(session_id="outage"))
+    assert (own.told["runs"]["failures"], own.told["runs"]["duration_s"]) == (13, 2910.0)
+    assert "refused 12" in html_of(own, look_at(world))
+
+
+def test_the_last_error_of_a_session_is_withheld_from_who_may_not_read_errors(tmp_path: Path) -> None:
+    world = failed_sessions(tmp_path)
+    look = look_at(world, EVERYBODYS)
+    for page in (sessions_page(look, sessions.Wanted()), session_page(look, Wanted(session_id="outage"))):
+        assert "refused" not in html_of(page, look) and "withheld" in html_of(page, look)
+        assert "refused" not in json.dumps(page.told, default=str)
+
+
+def test_a_report_begins_its_sessions_with_the_most_failed_runs(tmp_path: Path) -> None:
+    project = failed_sessions(tmp_path).project
+    console = Console(record=True, width=200, file=io.StringIO())
+    with project.warehouse.read() as session:
+        print_block(console, session, HourRange(START, START + 2 * HOUR))
+    title, heading, first, second, *_ = [row for row in console.export_text().splitlines() if row.strip()]
+    assert "2 with failed runs" in title and "3 without signals, not evaluated" in title
+    assert "failed" in heading
+    assert first.split() == ["outage", "13", "13", "48.5", "min", "1,430", "$1.30", "–", "–", "refused", "12"]
+    assert second.split()[:4] == ["mostly", "good", "14", "1"]
+
+
 def test_sessions_stand_by_reliability_with_the_newest_scores_of_the_warehouse(world: World) -> None:
     expected = world.project.query(
         """
@@ -94,7 +160,7 @@ def test_sessions_stand_by_reliability_with_the_newest_scores_of_the_warehouse(w
         """
     )
     names = ("session_id", "agent_id", "agent_reliability", "agent_consistency", "total_traces", "flagged")
-    *evaluated, last = listed(world)
+    *evaluated, last = listed(world, sort="reliability")
     assert [tuple(one[name] for name in names) for one in evaluated] == expected
     assert len(expected) == 5
     assert last["session_id"] == "silent"
