@@ -42,6 +42,7 @@ from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.quality.test_suites import red, results_of
 from health_assets_tests.support.alerts_made import later
 from health_assets_tests.support.logs_made import (
+    EVALUATORS,
     START,
     Record,
     cut_into_files,
@@ -86,7 +87,7 @@ class Pair(NamedTuple):
 
 def random_pair(folder: Path, seed: int) -> Pair:
     random = Random(seed)
-    targets = random_targets(random)
+    targets = random_targets(random) | {"evaluators": EVALUATORS}
     made = Pair(*(Project(folder / engine, targets, 4, 9, engine=engine) for engine in ENGINES))
     for name, lines in cut_into_files(random, random_lines(random, 500, 20)).items():
         for project in made:

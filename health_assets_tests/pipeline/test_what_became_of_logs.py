@@ -130,6 +130,7 @@ ONE_OF_EVERY_KIND: list[Record] = [
     {"type": "model_call", "call_id": "m", "agent_id": "a", "model": "m", "ended_at": START.isoformat(), "latency_ms": 5, "status": "success"},
     {"type": "tool_call", "call_id": "c", "agent_id": "a", "tool": "x", "ended_at": START.isoformat(), "status": "success"},
     {"type": "signals", "execution_id": "e", "agent_id": "a", "at": START.isoformat(), "coherence": 0.5},
+    {"type": "evaluation", "name": "quality", "at": START.isoformat(), "execution_id": "e", "value": 1},
     {"type": "judgement", "execution_id": "e", "at": START.isoformat(), "violations": []},
     {"type": "agent_update", "agent_id": "a", "at": START.isoformat(), "kind": "restart"},
     {"type": "nonsense"},
@@ -162,7 +163,7 @@ def test_a_loaded_log_that_is_gzipped_leaves_every_table_as_it_was_since_it_is_m
         assert_same_tables(after, before)
         assert_like_a_clean_rebuild(project)
     else:
-        assert doubled == {"spans", "rejected_records", "signals", "judgements", "agent_updates"}
+        assert doubled == {"spans", "rejected_records", "signals", "evaluations", "judgements", "agent_updates"}
 
 
 def test_a_log_that_is_merely_renamed_is_not_read_again(project: Project) -> None:

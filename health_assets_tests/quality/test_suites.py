@@ -484,6 +484,9 @@ def _breaks_of_reliability() -> Iterator[Break]:
     yield Break("agent_reliability", "reliability_stands_on_three_dimensions",
                 ("UPDATE {asset} SET reliability = 0.5, r_pred = NULL WHERE {row}",), 1, frozenset(),
                 ("has_reliability", "has_dimensions"))  # fmt: skip
+    yield Break("agent_reliability", "observed_tasks_tell_their_share",
+                ("UPDATE {asset} SET repeated_share = 0.5 WHERE {row}",), 1, frozenset(),
+                ("is_observed", "has_repeated_share"))  # fmt: skip
     yield Break("agent_reliability", "safety_stands_on_judgements", ("UPDATE {asset} SET r_saf = NULL WHERE {row}",))
     yield Break("agent_reliability", "windows_agree_with_the_executions",
                 ("UPDATE {asset} SET runs = runs + 1 WHERE {row}",), 1, frozenset(), ("runs_in_windows", "runs_of_hours"))  # fmt: skip
@@ -622,7 +625,7 @@ def all_breaks() -> list[Break]:
     breaks = list(_breaks_by_hand())
     for asset, suite in SUITES.items():
         for check in suite.checks:
-            known = set(columns_of(asset)) | {"next_hour", "window_hours"}
+            known = set(columns_of(asset)) | {"next_hour", "window_hours", "points_kept"}
             if check.batch == "rows" and all(set(one.columns) <= known for one in check.expectations):
                 breaks += _breaks_of_rows(asset, check)
     return breaks

@@ -54,9 +54,13 @@ def random_lines(
     random: Random, count: int, hours: int, agents: Sequence[str] = AGENTS, bad_share: float = 0.05
 ) -> list[str]:
     """Lines whose events lie in the `hours` from `START` on; ids repeat now and then, within an hour and across."""
-    return [
+    lines = [
         random.choice(BAD_LINES) if random.random() < bad_share else line(random_record(random, count, hours, agents))
         for _ in range(count)
+    ]
+    others = Random(count)
+    return [
+        line(_evaluation(others, count, hours, agents)) if others.random() < EVALUATION_SHARE else one for one in lines
     ]
 
 
@@ -238,6 +242,22 @@ def _agent_update(random: Random, at: datetime, count: int, agent_id: str) -> Re
         "kind": random.choice(["restart", "model_change", "capability_update"]),
     } | _sometimes(random, {"detail": "to m2"}, 0.5)
 
+
+def _evaluation(random: Random, count: int, hours: int, agents: Sequence[str]) -> Record:
+    at = START + timedelta(seconds=random.randrange(hours * 3600))
+    return {
+        "type": "evaluation",
+        "name": random.choice([QUALITY, "helpfulness"]),
+        "at": random_time(random, at),
+        "execution_id": f"e{random.randrange(count)}",
+        "value": random.choice([1, 3.5, 5, 7]),
+    } | _sometimes(random, {"agent_id": random.choice(list(agents)), "session_id": "s1", "label": "fine"})
+
+
+EVALUATION_SHARE = 0.1
+QUALITY = "quality"
+EVALUATORS = [{"match": QUALITY, "signal": "coherence", "scale": [1, 5]}]
+"""Entries of the targets file for the evaluators of random lines; one is not mapped."""
 
 _MAKERS = {
     "execution": _execution,

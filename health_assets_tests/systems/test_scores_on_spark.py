@@ -20,7 +20,15 @@ from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.session import Session
 from health_assets_tests.support.lakes_made import copy_tables, session_on
-from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines, random_targets
+from health_assets_tests.support.logs_made import (
+    EVALUATORS,
+    START,
+    cut_into_files,
+    execution,
+    line,
+    random_lines,
+    random_targets,
+)
 from health_assets_tests.support.projects import (
     RESULT_TABLES,
     Project,
@@ -35,7 +43,7 @@ HOURS = hours_from(START, 14)
 
 def random_world(folder: Path) -> Project:
     random = Random(31)
-    project = Project(folder / "project", random_targets(random), 4, 9)
+    project = Project(folder / "project", random_targets(random) | {"evaluators": EVALUATORS}, 4, 9)
     for name, lines in cut_into_files(random, random_lines(random, 500, 20)).items():
         project.write_log(name, lines, modified=START + HOUR)
     asked = [
