@@ -219,7 +219,8 @@ def test_every_check_says_in_words_what_must_be_true() -> None:
     assert words["execution_id_is_unique_within_the_hour"] == (
         "no two rows have the same hour, execution_id, agent_id and agent_id_reported"
     )
-    assert words["values_are_known"].startswith("status is success or failure; condition is baseline, fault, ")
+    sources = "task_source is stated or evaluation"
+    assert words["values_are_known"].startswith(f"status is success or failure; {sources}; condition is baseline, ")
 
 
 def test_the_check_for_lost_lines_is_the_one_that_runs_write() -> None:
