@@ -84,6 +84,9 @@ def score(agent_id: str, health_score: float | None = 90.0, **columns: Any) -> R
         "n": 7,
         "n_full": 7,
         "untimed": 0,
+        "long_running": 0,
+        "sla_checked": 0,
+        "triggers": 0,
         "formula_version": "1.0",
     }
     return {"agent_id": agent_id, "health_score": health_score, "state": named, **known, **columns}

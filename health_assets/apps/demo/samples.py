@@ -208,7 +208,8 @@ def _execution(profile: Profile, phase: Phase, rng: random.Random, number: int, 
 
 def _trial(profile: Profile, rng: random.Random) -> Record:
     (condition,) = rng.choices(list(CONDITIONS), list(CONDITIONS.values()))
-    return {"task_id": f"{profile.agent_id}-task-{rng.randrange(profile.tasks) + 1}", "condition": condition}
+    task = f"{profile.agent_id}-task-{rng.randrange(profile.tasks) + 1}"
+    return {"task_id": task, "task_source": "stated", "input": f"solve {task}", "condition": condition}
 
 
 def _details(profile: Profile, rng: random.Random, runtime_s: float, succeeded: bool) -> Record:
@@ -315,7 +316,11 @@ def _usage(dice: str, model: str) -> Record:
     rng = random.Random(f"{SEED} usage {dice}")
     tokens = round(rng.lognormvariate(7.6, 0.4)), round(rng.lognormvariate(5.8, 0.5))
     cost_usd = sum(count * price / 1e6 for count, price in zip(tokens, USD_PER_MILLION_TOKENS[model], strict=True))
-    return {"input_tokens": tokens[0], "output_tokens": tokens[1], "cost_usd": round(cost_usd, 6)}
+    parts = {
+        "cache_read_tokens": tokens[0] * 2 // 5, "cache_creation_tokens": tokens[0] // 10,
+        "reasoning_tokens": tokens[1] // 4,
+    }  # fmt: skip
+    return {"input_tokens": tokens[0], "output_tokens": tokens[1], **parts, "cost_usd": round(cost_usd, 6)}
 
 
 def _trigger(profile: Profile, number: int, fired_at: datetime) -> Record:
