@@ -54,7 +54,7 @@ def test_the_warehouse_and_all_that_a_run_writes_beside_it_are_its_owners_alone(
 
     def looking(*arguments: object) -> str:  # while lines that were set aside lie in the temporary folder
         seen.update(open_ones(temporary) | open_ones(tmp_path / "new"))
-        assert list(temporary.rglob("otlp"))
+        assert list(temporary.rglob("otlp_spans"))
         assert (tmp_path / "new/folder/health.duckdb").exists()
         return real(*arguments)  # type: ignore[arg-type]
 

@@ -9,7 +9,8 @@ from health_assets.core.settings import Settings, load_settings
 
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_an_empty_setting_is_not_set(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HEALTH_DIGEST_SALT")
+    for name_of_the_tests in ("HEALTH_DIGEST_SALT", "HEALTH_PRICES"):
+        monkeypatch.delenv(name_of_the_tests)
     without = load_settings()
     monkeypatch.setenv(f"HEALTH_{name.upper()}", "")
     assert load_settings() == without
