@@ -108,7 +108,7 @@ def test_a_list_with_an_element_a_line_is_a_document(project: Project, opening: 
     trace = made.dumped(made.LANGFUSE_TRACE)
     project.write_bytes("traces.json", f"{opening}\n{trace}\n{closing}".encode())
     lines, _ = lines_of(project)
-    assert [(row["line_number"], row["fault"]) for row in lines] == [(1, None), (1, None)]
+    assert [(row["line_number"], row["fault"]) for row in lines] == [(1, None)] * 3  # spans, a signal, an evaluation
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\n"])
@@ -526,7 +526,7 @@ BELOW_THE_TRACE = [
 @pytest.mark.parametrize("name", ["export.jsonl", "export.json", "export.jsonl.gz"])
 def test_a_langfuse_trace_with_its_observations_is_a_tree_of_spans(project: Project, name: str) -> None:
     project.write_log(name, [made.dumped(made.LANGFUSE_TRACE)])
-    (trace, signals), notes = lines_of(project)
+    (trace, signals, thumbs), notes = lines_of(project)
     spans = spans_of(trace, ZERO)
     assert told(spans) == [(TRACE_SPAN, None, (0, 10), None, "invoke_agent"), *BELOW_THE_TRACE]
     assert {span["traceId"] for span in spans} == {made.TRACE_ID}
@@ -545,10 +545,11 @@ def test_a_langfuse_trace_with_its_observations_is_a_tree_of_spans(project: Proj
         "type": "signals", "execution_id": f"{made.TRACE_ID}:{TRACE_SPAN}", "at": "2026-06-07T13:20:00+00:00",
         "coherence": 0.75,
     }  # fmt: skip
+    evaluation = json.loads(thumbs["line"])
+    assert (evaluation["type"], evaluation["name"], evaluation["value"]) == ("evaluation", "thumbs up", 1)
     assert notes == {
         "Langfuse EVENT, which has no duration": 1,
         "Langfuse SPAN, which is no agent, model call or tool": 1,
-        "Langfuse score that is none of our signals": 1,
     }
 
 
@@ -573,8 +574,7 @@ def test_a_langfuse_answer_of_the_api_is_read_too(project: Project, wrap: Any) -
     project.write_bytes("traces.json", made.dumped(wrap([made.LANGFUSE_TRACE, {"id": "?"}]), indent=2).encode())
     lines, _ = lines_of(project)
     assert [(row["line_number"], row["fault"]) for row in lines] == [
-        (1, None),
-        (1, None),
+        *[(1, None)] * 3,
         (2, "neither a trace nor an observation nor a score of Langfuse"),
     ]
 

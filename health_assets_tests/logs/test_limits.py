@@ -171,7 +171,7 @@ LONG_VALUES: dict[str, object] = dict.fromkeys(RULES, LONG) | {
     "actions": ["x" * 1000] * 1100,
     "violations": [{"constraint": "x" * 1000, "severity": "low"}] * 1100,
 }
-FREE_TEXTS = ("error", "reason", "detail")
+FREE_TEXTS = ("error", "reason", "detail", "label")
 CONTENTS = ("arguments", "result", "output", "input")
 
 

@@ -51,7 +51,12 @@ def line(record: Record) -> str:
 
 
 def random_lines(
-    random: Random, count: int, hours: int, agents: Sequence[str] = AGENTS, bad_share: float = 0.05
+    random: Random,
+    count: int,
+    hours: int,
+    agents: Sequence[str] = AGENTS,
+    bad_share: float = 0.05,
+    evaluation_share: float = 0.0,
 ) -> list[str]:
     """Lines whose events lie in the `hours` from `START` on; ids repeat now and then, within an hour and across."""
     lines = [
@@ -60,7 +65,7 @@ def random_lines(
     ]
     others = Random(count)
     return [
-        line(_evaluation(others, count, hours, agents)) if others.random() < EVALUATION_SHARE else one for one in lines
+        line(_evaluation(others, count, hours, agents)) if others.random() < evaluation_share else one for one in lines
     ]
 
 
@@ -254,7 +259,6 @@ def _evaluation(random: Random, count: int, hours: int, agents: Sequence[str]) -
     } | _sometimes(random, {"agent_id": random.choice(list(agents)), "session_id": "s1", "label": "fine"})
 
 
-EVALUATION_SHARE = 0.1
 QUALITY = "quality"
 EVALUATORS = [{"match": QUALITY, "signal": "coherence", "scale": [1, 5]}]
 """Entries of the targets file for the evaluators of random lines; one is not mapped."""

@@ -44,7 +44,7 @@ HOURS = hours_from(START, 14)
 def random_world(folder: Path) -> Project:
     random = Random(31)
     project = Project(folder / "project", random_targets(random) | {"evaluators": EVALUATORS}, 4, 9)
-    for name, lines in cut_into_files(random, random_lines(random, 500, 20)).items():
+    for name, lines in cut_into_files(random, random_lines(random, 500, 20, evaluation_share=0.1)).items():
         project.write_log(name, lines, modified=START + HOUR)
     asked = [
         execution(f"e{n}", "asker", START + n * HOUR / 4, input=f"task {n % 3}", actions=["a", "b"][: n % 4], confidence=0.5)
