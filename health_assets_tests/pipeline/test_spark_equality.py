@@ -17,6 +17,7 @@ from health_assets.warehouse.store import Warehouse
 from health_assets_tests.quality.test_suites import results_of
 from health_assets_tests.support import postgres_server
 from health_assets_tests.support.logs_made import (
+    EVALUATORS,
     START,
     cut_into_files,
     execution,
@@ -86,11 +87,11 @@ def small_passes() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def pair(url: str, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder, random = tmp_path_factory.mktemp("pair"), Random(31)
-    targets = random_targets(random)
+    targets = random_targets(random) | {"evaluators": EVALUATORS}
     made = Pair(
         Project(folder / "duckdb", targets, 4, 9), Project(folder / "spark", targets, 4, 9, engine="spark", url=url)
     )
-    for name, lines in cut_into_files(random, random_lines(random, 400, 12)).items():
+    for name, lines in cut_into_files(random, random_lines(random, 400, 12, evaluation_share=0.1)).items():
         made.write_log(name, lines)
     made.materialize(HOURS)
     return made

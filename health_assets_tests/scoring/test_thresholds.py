@@ -237,7 +237,8 @@ def test_a_session_passes_at_its_threshold() -> None:
     traces = [
         {
             "session_id": name, "trace_id": f"{name} {place}", "agent_id": "a", "claimant": "a", "traced_at": START,
-            **dict.fromkeys(SIGNALS, 1.0), SIGNALS[0]: confidence, "signal_source": "stated",
+            **dict.fromkeys(SIGNALS, 1.0), SIGNALS[0]: confidence, "signal_source": "stated", "status": "success",
+            "started_at": START, "input_tokens": 1, "output_tokens": 1, "cost_usd": 0.5, "error": "",
         }
         for name, confidence in confidences.items()
         for place in range(7)
@@ -266,7 +267,7 @@ def test_a_confidence_of_a_bin_s_edge_lies_in_the_upper_bin(edge: int) -> None:
     def p_cal(*confidences: float) -> float:
         counts = pa.table(
             {
-                "agent_id": ["a", "a"], "hour": pa.array([START, START], pa.timestamp("us", "UTC")),
+                "agent_id": ["a", "a"], "task_source": ["stated", "stated"], "hour": pa.array([START, START], pa.timestamp("us", "UTC")),
                 "confidence": list(confidences), "runs": pa.array([1, 1], pa.int64()),
                 "successes": pa.array([0, 1], pa.int64()),
             }
