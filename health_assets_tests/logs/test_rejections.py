@@ -56,6 +56,7 @@ GOOD: dict[str, Record] = {
         "status": "success",
     },
     "signals": {"type": "signals", "execution_id": "e1", "at": AT.isoformat(), "coherence": 0.5},
+    "evaluation": {"type": "evaluation", "name": "n", "at": AT.isoformat(), "value": 1},
     "judgement": {"type": "judgement", "execution_id": "e1", "at": AT.isoformat(), "violations": []},
     "agent_update": {"type": "agent_update", "agent_id": "a", "at": AT.isoformat(), "kind": "restart"},
 }
@@ -83,6 +84,7 @@ def _broken_fields() -> Iterator[tuple[str, str | bytes, str]]:
         reference.is_flag: ["true", 1, 0, "yes"],
         reference.is_amount: [-1, -0.001, "1.5", "", True, [1], "NaN", "Infinity"],
         reference.is_share: [-0.1, 1.0001, 100, "0.5", False, []],
+        reference.is_score: ["1", "high", "", [1], {"x": 1}],
         reference.is_count: [-1, 1.5, 3.0, "3", True, 2**63, 2**64, 10**40],
         reference.is_actions: ["search", {"0": "search"}, [1], ["a", None], [["a"]], 3, ["a", "é" * 513]],
         reference.is_violations: ["none", {}, [1], [{}], [{"constraint": "c", "severity": "fatal"}], 0,
@@ -143,6 +145,7 @@ def _broken_lines() -> Iterator[tuple[str, str | bytes, str]]:
     yield "time now", bad("trigger", fired_at="now"), "fired_at must be"
     yield "time epoch", bad("trigger", fired_at="epoch"), "fired_at must be"
     yield "no signal at all", bad("signals", coherence=ABSENT), "none of confidence, "
+    yield "neither score nor label", bad("evaluation", value=ABSENT), "none of value, label"
     yield "only null signals", bad("signals", coherence=None), "none of confidence, "
     for number in ("NaN", "Infinity", "-Infinity", "nan", "inf", "1e400", "-1e400"):
         for field in ("sla_s", "cost_usd", "confidence", "api_calls", "ended_at"):

@@ -116,6 +116,10 @@ def is_number(value: Any) -> bool:
     return abs(value) <= sys.float_info.max  # false for NaN, infinities and integers that no double can hold
 
 
+def is_score(value: Any) -> bool:
+    return is_flag(value) or is_number(value)
+
+
 def is_amount(value: Any) -> bool:
     """Contract section 2: a number of at least 0 (seconds, milliseconds, money)."""
     return is_number(value) and value >= 0
@@ -197,6 +201,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {  # contract section 2, column "optiona
     "execution": {
         "session_id": is_name,
         "task_id": is_name,
+        "task_source": one_of("stated", "evaluation"),
         "condition": CONDITION,
         "trigger_id": is_name,
         "model": is_name,
@@ -237,7 +242,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {  # contract section 2, column "optiona
         "execution_id": is_name,
         "agent_id": is_name,
         "session_id": is_name,
-        "value": lambda value: is_flag(value) or is_number(value),
+        "value": is_score,
         "label": is_text,
     },
     "signals": {
