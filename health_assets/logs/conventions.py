@@ -251,40 +251,48 @@ def contents(keys: str, texts: str) -> str:
     }
     answer = f"nullif(concat_ws(chr(31), {', '.join(found(ANSWER_ATTRIBUTES))}), '')"
     columns["answer"] = f"CASE WHEN kind = 'chat' THEN {answer} END"
-    columns["input_messages"] = _of_kinds(_coalesced(found(INPUT_MESSAGES)), _coalesced(found(INPUT_MESSAGES)))
-    columns["own_input"] = _of_kinds(_coalesced(found(INPUTS["agent"])), _coalesced(found(INPUTS["chat"])))
-    are_answered = " OR ".join(f"list_contains({texts}, '{role}')" for role in ANSWERED)
-    columns["input_parts"] = f"CASE WHEN kind = 'chat' AND NOT ({are_answered}) THEN {_input_parts(keys, texts)} END"
+    columns["input_messages"] = (
+        f"CASE WHEN kind IN ('agent', 'workflow', 'chat') THEN {_coalesced(found(INPUT_MESSAGES))} END"
+    )
+    columns["own_input"] = f"""
+        CASE WHEN kind IN ('agent', 'workflow') THEN {_coalesced(found(INPUTS["agent"]))}
+            WHEN kind = 'chat' THEN {_coalesced(found(INPUTS["chat"]))} END
+    """
     return ", ".join(f"{value} AS {column}" for column, value in columns.items())
 
 
-def _of_kinds(of_agent: str, of_chat: str) -> str:
-    """SQL for the input of an agent, or of a model call that does not go on with a conversation."""
-    are_answered = " OR ".join(f"""contains({of_chat}, '"{role}"')""" for role in ANSWERED)
-    return f"""
-        CASE WHEN kind IN ('agent', 'workflow') THEN {of_agent}
-            WHEN kind = 'chat' AND NOT ({are_answered}) THEN {of_chat} END
-    """
+def unanswered_inputs() -> str:
+    """SQL columns of `contents` that tell inputs, null where a model call goes on with a conversation."""
+
+    def unanswered(column: str) -> str:
+        are_answered = " OR ".join(f"""contains({column}, '"{role}"')""" for role in ANSWERED)
+        return f"CASE WHEN kind <> 'chat' OR NOT ({are_answered}) THEN {column} END AS {column}"
+
+    return ", ".join(map(unanswered, _INPUT_COLUMNS))
 
 
+_INPUT_COLUMNS = ("input_messages", "own_input")
 _NOT_ASKED = ", ".join(f"'{role}'" for role in NOT_ASKED)
 
 
 def _input_parts(keys: str, texts: str) -> str:
+    """SQL for the texts of a chat's messages that have an attribute each; null where it goes on with a conversation."""
+    are_answered = " OR ".join(f"list_contains({texts}, '{role}')" for role in ANSWERED)
     role = f"""{texts}[list_position({keys}, regexp_replace(one, 'content.*$', 'role'))]"""
     parts = f"""
         list_filter({keys}, lambda one: regexp_full_match(one, '{INPUT_PARTS}')
             AND coalesce({role}, '') NOT IN ({_NOT_ASKED}))
     """
     found = f"list_transform({parts}, lambda one: {texts}[list_position({keys}, one)])"
-    return f"nullif(array_to_string({found}, chr(31)), '')"
+    told = f"nullif(array_to_string({found}, chr(31)), '')"
+    return f"CASE WHEN kind = 'chat' AND NOT ({are_answered}) THEN {told} END"
 
 
 def _asked_in(column: str) -> str:
     """SQL for the messages of a list in JSON, or of the one in an object, that say what is asked."""
     messages = f"""
         json_transform(
-            CASE json_type({column}) WHEN 'ARRAY' THEN {column}::JSON ELSE json_extract({column}, '$.messages') END,
+            CASE {column}[1] WHEN '[' THEN {column}::JSON ELSE json_extract({column}, '$.messages') END,
             '["JSON"]'
         )
     """
@@ -301,17 +309,20 @@ def _looked_up(key: str, keys: str, texts: str) -> str:
     return f"{texts}[list_position({keys}, '{key}')]"  # a missing key has no position, nothing stands there
 
 
-def input_text() -> str:
+def input_text(keys: str, texts: str) -> str:
     """SQL for the arguments of a tool, or what an agent or a model was asked, from `contents`; null where none is told.
 
     Of LangChain's tools OpenLLMetry tells the arguments beside the step that they are of. All messages count but those
     of `NOT_ASKED`, so that a turn of a conversation is another task than its beginning.
+
+    Args:
+        keys: as of `attribute_values`.
+        texts: likewise.
     """
     in_langchain = r"""nullif(regexp_extract(tool_arguments, '^[{]"input_str": *"((\\.|[^"\\])*)"', 1), '')"""
-    asked = ("input_messages", "own_input")
     return f"""
     CASE WHEN kind = 'tool' THEN coalesce({in_langchain}, tool_arguments)
-        ELSE coalesce({", ".join(map(_asked_in, asked))}, own_input, input_parts) END
+        ELSE coalesce({", ".join(map(_asked_in, _INPUT_COLUMNS))}, own_input, {_input_parts(keys, texts)}) END
     """
 
 

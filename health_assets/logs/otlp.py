@@ -22,6 +22,7 @@ from health_assets.logs.conventions import (
     output_text,
     response_model,
     task_id,
+    unanswered_inputs,
 )
 from health_assets.logs.digests import digest, task_digest
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
@@ -205,7 +206,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             {reasoning_remark()} AS reasoning_remark, says_error AND ({is_control_flow()}) AS is_control_flow
         FROM judged
     ), results AS (
-        SELECT *, says_error AND NOT is_control_flow AS failed,
+        SELECT * REPLACE ({unanswered_inputs()}), says_error AND NOT is_control_flow AS failed,
             CASE WHEN kind = 'tool' AND NOT failed THEN {tool_error()} END AS tool_error,
             CASE WHEN failed THEN {_ERROR} END AS error
         FROM weighed
@@ -223,7 +224,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             cache_read_tokens, cache_creation_tokens, reasoning_tokens,
             CASE WHEN TRY_CAST(cost_usd AS DOUBLE) >= 0 AND isfinite(TRY_CAST(cost_usd AS DOUBLE))
                 THEN TRY_CAST(cost_usd AS DOUBLE) END AS cost_usd,
-            {input_text()} AS input_text, {output_text()} AS output_text,
+            {input_text("keys", "attribute_texts")} AS input_text, {output_text()} AS output_text,
             CASE WHEN is_open THEN '{OPEN}' ELSE nullif(concat_ws('; ',
                 overruled, CASE WHEN is_control_flow THEN '{CONTROL_FLOW_TOLD}' END, token_remark,
                 reasoning_remark), '') END AS remark
