@@ -95,55 +95,54 @@ def parsed_evaluations(lines: str, limits: Limits) -> str:
     """
 
 
+def _items(prefix: str, resources: str, scopes: str, items: str) -> str:
+    """SQL of each `item` that good lines hold below a resource and a scope, with its `place` as numbers from 0."""
+    return f"""
+    {prefix}_resources AS (
+        SELECT file_id, line_number, unnest(tokens.{resources}) AS resource,
+            generate_subscripts(tokens.{resources}, 1) AS resource_number
+        FROM good
+    ), {prefix}_scopes AS (
+        SELECT file_id, line_number, resource_number, unnest(resource.{scopes}) AS scope,
+            generate_subscripts(resource.{scopes}, 1) AS scope_number
+        FROM {prefix}_resources
+    ), {prefix}_numbered AS (
+        SELECT file_id, line_number, resource_number, scope_number, unnest(scope.{items}) AS item,
+            generate_subscripts(scope.{items}, 1) AS number
+        FROM {prefix}_scopes
+    ), {prefix}_items AS (
+        SELECT file_id, line_number, item,
+            (resource_number - 1) || '.' || (scope_number - 1) || '.' || (number - 1) AS place
+        FROM {prefix}_numbered
+    )"""
+
+
 def _of_logs() -> str:
     """SQL of the log records of good lines that are results."""
     return f"""
-    log_resources AS (
-        SELECT file_id, line_number, unnest(tokens.resourceLogs) AS resource,
-            generate_subscripts(tokens.resourceLogs, 1) AS resource_number
-        FROM good
-    ), log_scopes AS (
-        SELECT file_id, line_number, resource_number, unnest(resource.scopeLogs) AS scope,
-            generate_subscripts(resource.scopeLogs, 1) AS scope_number
-        FROM log_resources
-    ), log_records AS (
-        SELECT file_id, line_number, resource_number, scope_number, unnest(scope.logRecords) AS one,
-            generate_subscripts(scope.logRecords, 1) AS number
-        FROM log_scopes
-    ), of_logs AS (
-        SELECT file_id, line_number, {_place("number")} AS place, place AS place_in_line, 'log record' AS part,
-            one.traceId AS trace_id, one.spanId AS span_id,
-            CASE WHEN coalesce(one.timeUnixNano, '0') = '0' THEN one.observedTimeUnixNano ELSE one.timeUnixNano END
+    {_items("log", "resourceLogs", "scopeLogs", "logRecords")}, of_logs AS (
+        SELECT file_id, line_number, place, place AS place_in_line, 'log record' AS part,
+            item.traceId AS trace_id, item.spanId AS span_id,
+            CASE WHEN coalesce(item.timeUnixNano, '0') = '0' THEN item.observedTimeUnixNano ELSE item.timeUnixNano END
                 AS stated_ns,
-            one.attributes AS attributes
-        FROM log_records
-        WHERE coalesce(nullif(one.eventName, ''), {_attribute("event.name", "one.attributes")}) = '{EVALUATION_EVENT}'
+            item.attributes AS attributes
+        FROM log_items
+        WHERE coalesce(nullif(item.eventName, ''), {_attribute("event.name", "item.attributes")})
+            = '{EVALUATION_EVENT}'
     )"""
 
 
 def _of_spans() -> str:
     """SQL of the events of spans of good lines that are results."""
     return f"""
-    span_resources AS (
-        SELECT file_id, line_number, unnest(tokens.resourceSpans) AS resource,
-            generate_subscripts(tokens.resourceSpans, 1) AS resource_number
-        FROM good
-    ), span_scopes AS (
-        SELECT file_id, line_number, resource_number, unnest(resource.scopeSpans) AS scope,
-            generate_subscripts(resource.scopeSpans, 1) AS scope_number
-        FROM span_resources
-    ), own_spans AS (
-        SELECT file_id, line_number, resource_number, scope_number, unnest(scope.spans) AS span,
-            generate_subscripts(scope.spans, 1) AS number
-        FROM span_scopes
-    ), span_events AS (
-        SELECT file_id, line_number, {_place("number")} AS place, span.traceId AS trace_id, span.spanId AS span_id,
-            unnest(span.events) AS one, generate_subscripts(span.events, 1) AS event_number
-        FROM own_spans
+    {_items("span", "resourceSpans", "scopeSpans", "spans")}, span_events AS (
+        SELECT file_id, line_number, place, item.traceId AS trace_id, item.spanId AS span_id,
+            unnest(item.events) AS event, generate_subscripts(item.events, 1) AS event_number
+        FROM span_items
     ), of_spans AS (
         SELECT file_id, line_number, place, place || '.' || (event_number - 1) AS place_in_line, 'span' AS part,
-            trace_id, span_id, one.timeUnixNano AS stated_ns, one.attributes AS attributes
-        FROM span_events WHERE one.name = '{EVALUATION_EVENT}'
+            trace_id, span_id, event.timeUnixNano AS stated_ns, event.attributes AS attributes
+        FROM span_events WHERE event.name = '{EVALUATION_EVENT}'
     )"""
 
 
@@ -152,12 +151,8 @@ def _line_reason() -> str:
     return f"CASE WHEN fault IS NOT NULL THEN fault WHEN tokens IS NULL THEN 'not valid JSON' ELSE '{NOT_USED}' END"
 
 
-def _place(number: str) -> str:
-    return f"(resource_number - 1) || '.' || (scope_number - 1) || '.' || ({number} - 1)"
-
-
 def _attribute(key: str, attributes: str = "attributes") -> str:
-    value = f"list_filter({attributes}, lambda item: item.key = '{key}')[1].value"
+    value = f"list_filter({attributes}, lambda one: one.key = '{key}')[1].value"
     return f"coalesce({value}.stringValue, {value}.doubleValue, {value}.intValue, {value}.boolValue)"
 
 
