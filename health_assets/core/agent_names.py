@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from health_assets.core.duckdb_errors import cause_of
 from health_assets.core.sql_text import quoted
 from health_assets.core.terminal import printable
 
@@ -39,7 +40,7 @@ class AgentName(BaseModel):
             with duckdb.connect() as connection:
                 connection.execute(f"SELECT {mapped(quoted(''), [self])}")
         except duckdb.Error as error:
-            reason = printable(str(error).splitlines()[0].partition("Error: ")[2], 80)
+            reason = printable(cause_of(error), 80)
             given = [repr(printable(text, 60)) for text in (self.match, self.agent)]
             raise ValueError(f"{given[0]} cannot make {given[1]} of a name: {reason}") from None
         return self
@@ -62,7 +63,7 @@ class AgentService(BaseModel):
             with duckdb.connect() as connection:
                 connection.execute(f"SELECT {is_of_services(quoted(''), [self])}")
         except duckdb.Error as error:
-            reason = printable(str(error).splitlines()[0].partition("Error: ")[2], 80)
+            reason = printable(cause_of(error), 80)
             raise ValueError(f"{printable(self.match, 60)!r} is no pattern: {reason}") from None
         return self
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import duckdb
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from health_assets.core.duckdb_errors import cause_of
 from health_assets.core.sql_text import quoted
 from health_assets.core.terminal import printable
 
@@ -52,7 +53,7 @@ class Evaluator(BaseModel):
         try:
             evaluators_of([""], [self])
         except duckdb.Error as error:
-            reason = printable(str(error).splitlines()[0].partition("Error: ")[2], 80)
+            reason = printable(cause_of(error), 80)
             raise ValueError(f"{printable(self.match, 60)!r} is no pattern: {reason}") from None
         return self
 

@@ -19,6 +19,7 @@ from typing import Annotated
 import duckdb
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from health_assets.core.duckdb_errors import cause_of
 from health_assets.core.sql_text import quoted
 
 MARK = "[redacted]"
@@ -200,8 +201,7 @@ def _trouble_with(pattern: str) -> str | None:
         try:
             found = connection.execute(f"SELECT regexp_matches('', {quoted(pattern)})").fetchone()
         except duckdb.Error as error:
-            reason = str(error).splitlines()[0].partition("Error: ")[2]
-            return f"{pattern!r} is no regular expression: {reason}"
+            return f"{pattern!r} is no regular expression: {cause_of(error)}"
     if found == (True,):
         return f"{pattern!r} matches where nothing stands, so that it would match everywhere"
     return None
