@@ -23,6 +23,7 @@ from health_assets.apps.serving.vocabulary import (
 )
 from health_assets.core.hours import HourRange
 from health_assets.scoring.relations import lookup
+from health_assets.scoring.tested_parts import tested_parts
 from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
 from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
 from health_assets.warehouse.session import Session
@@ -166,11 +167,11 @@ def _model_score(agents: ir.Table) -> Members:
 def _is_evaluated(agents: ir.Table) -> Mapping[str, ir.BooleanValue]:
     """Whether each dimension that may have nothing to compare has any: `explanation.unmeasured` as expressions."""
     counts = {name: agents[name].fill_null(0) for name in ("n", "untimed", "long_running", "sla_checked", "triggers")}
-    has_runtimes = (counts["n"] > counts["untimed"]) & agents.expected_runtime_s.notnull()
+    is_tested = tested_parts({**counts, "expected_runtime_s": agents.expected_runtime_s})
     return {
-        "performance": has_runtimes,
-        "stability": has_runtimes | (counts["long_running"] > 0),
-        "operation": (counts["sla_checked"] > 0) | (counts["triggers"] > 0),
+        "performance": is_tested["performance"],
+        "stability": is_tested["stability"],
+        "operation": is_tested["slas"] | is_tested["triggers"],
     }
 
 

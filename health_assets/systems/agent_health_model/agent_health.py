@@ -11,6 +11,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
 from health_assets.scoring.decimal_limits import to_9_decimals, whole_us
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
+from health_assets.scoring.tested_parts import tested_parts
 from health_assets.scoring.weights import (
     FAILURE_SHARE,
     OPERATIONAL_POINTS,
@@ -136,15 +137,15 @@ def _health(rows: ir.Table) -> ir.Table:
 def _points_at_stake(rows: ir.Table) -> ir.FloatingValue:
     """The points that something in the window tests; all others count in full, so the score is at least 100 less these.
 
-    Long runs test stability also where targets have changed since they were counted. Rounded as the score is.
+    Rounded as the score is.
     """
-    has_runtimes = (rows.n > rows.untimed) & rows.expected_runtime_s.notnull()
+    is_tested = tested_parts(rows)
     at_stake = (
         RELIABILITY_POINTS * rows.confidence_factor
-        + _points_where(has_runtimes, PERFORMANCE_POINTS)
-        + _points_where(has_runtimes | (rows.long_running > 0), STABILITY_POINTS)
-        + _points_where(rows.sla_checked > 0, OPERATIONAL_POINTS * SLA_SHARE)
-        + _points_where(rows.triggers > 0, OPERATIONAL_POINTS * TRIGGER_SHARE)
+        + _points_where(is_tested["performance"], PERFORMANCE_POINTS)
+        + _points_where(is_tested["stability"], STABILITY_POINTS)
+        + _points_where(is_tested["slas"], OPERATIONAL_POINTS * SLA_SHARE)
+        + _points_where(is_tested["triggers"], OPERATIONAL_POINTS * TRIGGER_SHARE)
     )
     return to_9_decimals(at_stake)
 
