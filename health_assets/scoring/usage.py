@@ -18,6 +18,10 @@ MOST = {**dict.fromkeys(TOKENS, MOST_TOKENS), "cost_usd": MOST_USD}
 must not make the sum too great to hold, which would stop the run."""
 
 AMOUNTS = tuple(MOST)
+COMPUTED_COST = "computed_usd"
+"""What calls cost by a price list, which counts where neither an execution nor any call of it states a cost."""
+COST_OF_SOURCE = {"cost_usd": STATED, COMPUTED_COST: COMPUTED}
+MOST_SUMMED = {**MOST, COMPUTED_COST: MOST_USD}
 RUN = ("hour", "source_file", "line_number", "execution_id")
 """Columns that tell executions of lines apart, whichever agents have them."""
 
@@ -25,14 +29,8 @@ RUN = ("hour", "source_file", "line_number", "execution_id")
 def summed(rows: ir.Table, amount: str) -> ir.NumericScalar:
     """The sum of an amount where any row states it, else null."""
     stated = rows[amount]
-    counted = stated.isnull().ifelse(ibis.null(stated.type()), ibis.least(stated, MOST.get(amount, MOST_USD)))
+    counted = stated.isnull().ifelse(ibis.null(stated.type()), ibis.least(stated, MOST_SUMMED[amount]))
     return as_number(exact_sum(counted))
-
-
-COMPUTED_COST = "computed_usd"
-"""What calls cost by a price list, which counts where neither an execution nor any call of it states a cost."""
-COST_OF_SOURCE = {"cost_usd": STATED, COMPUTED_COST: COMPUTED}
-SUMMED = (*AMOUNTS, COMPUTED_COST)
 
 
 def amounts_of_calls(executions: ir.Table, model_calls: ir.Table, lookback_hours: int) -> ir.Table:
@@ -46,7 +44,7 @@ def amounts_of_calls(executions: ir.Table, model_calls: ir.Table, lookback_hours
     tells = ibis.or_(*(model_calls[name].notnull() for name in AMOUNTS))
     calls = model_calls.filter(tells, model_calls.execution_id.notnull())
     costs = {name: _cost_of_source(calls, source) for name, source in COST_OF_SOURCE.items()}
-    calls = calls.mutate(**costs).select("execution_id", *SUMMED, called_in=calls.hour, named=claimant_of(calls))
+    calls = calls.mutate(**costs).select("execution_id", *MOST_SUMMED, called_in=calls.hour, named=claimant_of(calls))
     own = names_of_runs(executions.mutate(claimant=claimant_of(executions)), *RUN)
     joined = own.inner_join(
         calls,
@@ -57,8 +55,8 @@ def amounts_of_calls(executions: ir.Table, model_calls: ir.Table, lookback_hours
             calls.called_in > own.hour - ibis.interval(hours=lookback_hours),
         ],
     )
-    rows = joined.select(*(own[name] for name in RUN), *(calls[name] for name in SUMMED))
-    return rows.group_by(RUN).aggregate(**{f"calls_{name}": summed(rows, name) for name in SUMMED})
+    rows = joined.select(*(own[name] for name in RUN), *(calls[name] for name in MOST_SUMMED))
+    return rows.group_by(RUN).aggregate(**{f"calls_{name}": summed(rows, name) for name in MOST_SUMMED})
 
 
 def _cost_of_source(calls: ir.Table, source: str) -> ir.FloatingValue:
