@@ -123,17 +123,19 @@ class ExecutionColumns(FromLine):
     )
     output_tokens_reported: int | None = count("Tokens out of models that the record itself states.")
     cache_read_tokens: int | None = count(
-        "Of the input tokens those that came from a provider's cache; likewise.", line=Count(sample=600)
+        "Input tokens read from a provider's cache: the record's own, else the sum over its model calls.",
+        line=Count(sample=600),
     )
-    cache_read_tokens_reported: int | None = count("Those that the record itself states.")
+    cache_read_tokens_reported: int | None = count("Input tokens read from a cache that the record itself states.")
     cache_creation_tokens: int | None = count(
-        "Of the input tokens those that were written to a provider's cache; likewise.", line=Count(sample=200)
+        "Input tokens written to a provider's cache: the record's own, else the sum over its model calls.",
+        line=Count(sample=200),
     )
-    cache_creation_tokens_reported: int | None = count("Those that the record itself states.")
+    cache_creation_tokens_reported: int | None = count("Input tokens written to a cache that the record itself states.")
     reasoning_tokens: int | None = count(
-        "Of the output tokens those that the models reasoned with; likewise.", line=Count(sample=30)
+        "Output tokens spent on reasoning: the record's own, else the sum over its model calls.", line=Count(sample=30)
     )
-    reasoning_tokens_reported: int | None = count("Those that the record itself states.")
+    reasoning_tokens_reported: int | None = count("Output tokens spent on reasoning that the record itself states.")
     api_calls: int | None = count("API calls made.", line=Count())
     error_count: int | None = count("Errors met on the way.", line=Count(sample=1))
     call_latency_s: float | None = number("Mean latency of one call in seconds.", line=Number())

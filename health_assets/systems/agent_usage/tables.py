@@ -15,10 +15,10 @@ class UsageComponent(Hourly, table=True):
     executions_with_cost: int = count("Executions that have a cost.")
     executions_with_computed_cost: int = count("Executions whose cost was computed from prices.")
     input_tokens: int | None = count("Tokens into models, with the cached ones; null where no execution tells any.")
-    output_tokens: int | None = count("Tokens out of models, with the reasoning ones; likewise.")
-    cache_read_tokens: int | None = count("Input tokens that came from a provider's cache; likewise.")
-    cache_creation_tokens: int | None = count("Input tokens that were written to a provider's cache; likewise.")
-    reasoning_tokens: int | None = count("Output tokens that models reasoned with; likewise.")
+    output_tokens: int | None = count("Tokens out of models, reasoning included; null where no execution tells any.")
+    cache_read_tokens: int | None = count("Input tokens read from a cache; null where no execution tells any.")
+    cache_creation_tokens: int | None = count("Input tokens written to a cache; null where no execution tells any.")
+    reasoning_tokens: int | None = count("Output tokens spent on reasoning; null where no execution tells any.")
     cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
 
 
@@ -34,10 +34,10 @@ class AgentUsage(Windowed, table=True):
     executions_with_cost: int = count("Executions that have a cost.")
     executions_with_computed_cost: int = count("Executions whose cost was computed from prices.")
     input_tokens: int | None = count("Tokens into models, with the cached ones; null where no execution tells any.")
-    output_tokens: int | None = count("Tokens out of models, with the reasoning ones; likewise.")
-    cache_read_tokens: int | None = count("Input tokens that came from a provider's cache; likewise.")
-    cache_creation_tokens: int | None = count("Input tokens that were written to a provider's cache; likewise.")
-    reasoning_tokens: int | None = count("Output tokens that models reasoned with; likewise.")
+    output_tokens: int | None = count("Tokens out of models, reasoning included; null where no execution tells any.")
+    cache_read_tokens: int | None = count("Input tokens read from a cache; null where no execution tells any.")
+    cache_creation_tokens: int | None = count("Input tokens written to a cache; null where no execution tells any.")
+    reasoning_tokens: int | None = count("Output tokens spent on reasoning; null where no execution tells any.")
     cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
     cost_source: str | None = text(
         "`stated`, or `computed` where the cost of any execution was computed from prices; null without a cost."

@@ -37,8 +37,8 @@ class TraceRisk(Hourly, table=True):
     status: str | None = text("`success` or `failure` of the execution; null of a trace known from signals alone.")
     started_at: datetime | None = at("When the execution started, where the log tells.", nullable=True)
     input_tokens: int | None = count("Tokens that went into models; null where the execution has none.")
-    output_tokens: int | None = count("Tokens that came out of models; likewise.")
-    cost_usd: float | None = number("Cost in US dollars; likewise.")
+    output_tokens: int | None = count("Tokens that came out of models; null where the execution has none.")
+    cost_usd: float | None = number("Cost in US dollars; null where the execution has none.")
     error: str | None = text("First line of a failed execution's error, 300 characters at most.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
@@ -95,8 +95,8 @@ class SessionScore(Hourly, table=True):
     first_started_at: datetime | None = at("Earliest start of an execution; null where none tells it.", nullable=True)
     last_ended_at: datetime | None = at("When the last execution ended; null without any.", nullable=True)
     input_tokens: int | None = count("Tokens that went into models; null where no execution tells any.")
-    output_tokens: int | None = count("Tokens that came out of models; likewise.")
-    cost_usd: float | None = number("Cost in US dollars; likewise.")
+    output_tokens: int | None = count("Tokens that came out of models; null where no execution tells any.")
+    cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
     last_error: str | None = text(
         "First line of the error of the latest failed execution that states one, 300 characters at most."
     )
