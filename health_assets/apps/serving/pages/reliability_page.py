@@ -16,13 +16,13 @@ from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import part
 from health_assets.core.errors import HealthAssetsError
+from health_assets.systems.reliability.tasks import OBSERVED
 
 By = Literal["agent", "task"]
 Sort = Literal["reliability", "r_con", "r_pred", "r_rob", "r_saf", "baseline_accuracy", "runs", "name"]
 TaskSort = Literal["outcome_agreement", "success_share", "c_out", "c_traj_d", "c_traj_s", "c_res", "runs", "name"]
 Kind = Literal["evaluated", "observed"]
 """Whether tasks were repeated by an evaluation, or an agent was asked the same again; the two are never in one list."""
-OBSERVED = "observed"
 LISTINGS: dict[str, str] = {"agent": "agents", "task": "tasks"}
 LEAST_OF_SHADES = (0.9, 0.8, 0.7, 0.5)
 """From which value on a cell is so pale; below the last it is the darkest."""

@@ -14,6 +14,7 @@ from typing import Any
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.session_timeline import Timeline
+from health_assets.apps.serving.pages.sessions_page import MOMENT, OF_RUNS
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 
@@ -107,17 +108,13 @@ def _point(row: Mapping[str, Any]) -> dict[str, Any]:
 def _runs(score: Mapping[str, Any], look: Look) -> dict[str, Any]:
     """What is known of the session's runs without any signal; null where an earlier release copied the row."""
     runs = {name: score.get(name) for name in OF_RUNS}
-    for name in MOMENTS:
+    for name in (name for name, kind in OF_RUNS.items() if kind == MOMENT):
         moment = runs[name]
         runs[name] = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
     started, ended = runs["first_started_at"], runs["last_ended_at"]
     duration = (ended - started).total_seconds() if started and ended else None
     error = runs["last_error"] if look.view.shows_texts else None
     return {**runs, "last_error": error, "duration_s": duration}
-
-
-MOMENTS = ("first_started_at", "last_ended_at", "last_error_at")
-OF_RUNS = ("runs", "failures", *MOMENTS, "input_tokens", "output_tokens", "cost_usd", "last_error")
 
 
 def _trace(trace: dict[str, Any], score: Mapping[str, Any], look: Look) -> dict[str, Any]:
