@@ -491,7 +491,9 @@ def command_line(*arguments: str) -> list[str]:
 def command_environment() -> dict[str, str]:
     """The environment without settings that a developer may have, wide enough not to fold sentences."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEALTH_", "DAGSTER_"))}
-    return kept | {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "HEALTH_DIGEST_SALT": SALT}
+    return kept | {
+        "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "HEALTH_DIGEST_SALT": SALT, "HEALTH_PRICES": "off",
+    }  # fmt: skip
 
 
 def materialize_arguments(project: Project, hours: HourRange, system: str | None = None) -> list[str]:
