@@ -3,11 +3,12 @@
     python -m bench.signals --data FOLDER
 
 FOLDER holds `<format>/<data set>/…`, where the format is one of `trajectories`. Each data set goes through the product
-as a user's logs do, `health-assets materialize --system session_scores` into a warehouse of its own. Risks come from
-`trace_risks`, outcomes from `executions`. A greater risk should mean a failure; 0.5 is chance. The number of tool calls
-is the trivial baseline. Runs without a tool call have no signal: they are counted and left out.
+as a user's logs do, `health-assets materialize --system session_scores` into a warehouse of its own. Signals come from
+`computed_signals`, outcomes from `executions`; `step_risk` is what the signals would make, were they stated. A greater
+risk should mean a failure; 0.5 is chance. The number of tool calls is the trivial baseline. Runs without a tool call
+have no signal: they are counted and left out.
 
-The second table compares other formulas with today's by the mean of their areas. Of the data sets in alphabetical
+The second table compares other formulas with these by the mean of their areas. Of the data sets in alphabetical
 order, the first, third and so on are there to choose by, the others to confirm the choice.
 """
 
@@ -46,14 +47,15 @@ calls_of_runs AS (
             / count(*) AS same_results
     FROM calls GROUP BY execution_id, agent_id
 )
-SELECT e.status = 'failure' AS has_failed, t.step_risk, t.tool_risk, t.loop_risk, c.tool_calls,
+SELECT e.status = 'failure' AS has_failed, c.tool_calls,
+    1 - c.signal_tool_correctness AS tool_risk, 1 - c.signal_loop_detection AS loop_risk,
+    greatest(0.8 * tool_risk, loop_risk) AS step_risk,  -- by the default weights; a null counts as 0
     c.tool_failures / c.tool_calls AS every_failure,
     (c.tool_failures - c.repaired_failures) / c.tool_calls AS unrepaired,
     r.same_results, r.late_failures, r.failures_of_last_5,
     c.tool_failures + c.repeated_steps AS count_of_both
 FROM executions AS e
 LEFT JOIN computed_signals AS c USING (hour, execution_id, agent_id)
-LEFT JOIN trace_risks AS t ON t.hour = e.hour AND t.trace_id = e.execution_id AND t.agent_id = e.agent_id
 LEFT JOIN calls_of_runs AS r ON r.execution_id = e.execution_id AND r.agent_id = e.agent_id
 """
 HEADERS = (
@@ -63,7 +65,7 @@ HEADERS = (
 NOT_KNOWN = "not known"
 SIGNALS = ("step_risk", "tool_risk", "loop_risk", "tool_calls")
 FORMULAS = {
-    "step_risk": "today's `step_risk`",
+    "step_risk": "`step_risk`",
     "every_failure": "failed calls / calls, repaired or not",
     "unrepaired": "failed calls that nothing repaired / calls",
     "same_results": "calls with the same result as before / calls, without cycles",

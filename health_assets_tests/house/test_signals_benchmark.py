@@ -179,7 +179,7 @@ def test_the_command_takes_converted_runs_and_files_of_our_readers_through_the_p
     assert by_name["tau_bench/made"] == [
         "5", "3", "80%", nothing, nothing, nothing, nothing, "0.00 [0.00, 0.00]", nothing
     ]  # fmt: skip
-    assert by_name["today's `step_risk`"] == ["1.00", "0.50"]
+    assert by_name["`step_risk`"] == ["1.00", "0.50"]
     assert by_name["number of calls"] == ["0.50", "0.50"]
 
 

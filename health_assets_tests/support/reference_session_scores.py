@@ -59,12 +59,7 @@ def _trace(trace_id: str, about: list[Record], records: list[Record], lookback_h
     about = sorted(about, key=lambda record: (record["_at"], record["_source_file"], record["_line_number"]))
     executions = [record for record in about if record["type"] == "execution"]
     given = [record for record in about if record["type"] == "signals"]
-    computed = {id(record): _computed(record, records, lookback_hours) for record in executions}
-    traced = [
-        record
-        for record in executions
-        if record.get("session_id") is not None or _own_signals(record) or computed[id(record)]
-    ]
+    traced = [record for record in executions if record.get("session_id") is not None or _own_signals(record)]
     execution = (traced or executions or [None])[-1]  # of executions with the same id, the latest that says anything
     statements = [record for record in about if record["type"] == "signals" or record is execution]
     trace: Record = {"trace_id": trace_id, "hours": {record["_hour"] for record in statements}}
@@ -81,15 +76,13 @@ def _trace(trace_id: str, about: list[Record], records: list[Record], lookback_h
         for name in SIGNALS:
             if said.get(name) is not None:
                 trace["signals"][name] = said[name]
-    own = {} if execution is None else computed[id(execution)]
-    trace["source"] = "stated" if trace["signals"] else "computed" if own else None
-    trace["signals"] = trace["signals"] or own
     trace["run"] = dict.fromkeys(RUN) if execution is None else _run(execution, records, lookback_hours)
     return trace
 
 
 AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
-RUN = ("status", "started_at", *AMOUNTS, "error")
+COUNTS = ("tool_calls", "tool_failures", "steps", "repeated_steps")
+RUN = ("status", "started_at", *AMOUNTS, *COUNTS, "error")
 
 
 def _run(execution: Record, records: list[Record], lookback_hours: int) -> Record:
@@ -98,22 +91,18 @@ def _run(execution: Record, records: list[Record], lookback_hours: int) -> Recor
     amounts = {name: amount(execution, calls, name, lookback_hours) for name in AMOUNTS}
     lines = [text.strip() for text in (execution.get("error") or "").split("\n") if text.strip()]
     is_failed = execution["status"] == "failure"
+    counted = signals_of(execution, records, lookback_hours) or {}
     return {
         "status": execution["status"],
         "started_at": parse_timestamp(execution["started_at"]),
         **{name: value if value is None else _as_told(name, value) for name, value in amounts.items()},
+        **{name: counted.get(name) for name in COUNTS},
         "error": lines[0][:300] if is_failed and lines else None,
     }
 
 
 def _as_told(name: str, value: Fraction) -> float | int:
     return float(value) if name == "cost_usd" else int(value)
-
-
-def _computed(execution: Record, records: list[Record], lookback_hours: int) -> dict[str, float]:
-    found = signals_of(execution, records, lookback_hours) or {}
-    signals = {name.removeprefix("signal_"): value for name, value in found.items() if name.startswith("signal_")}
-    return {name: value for name, value in signals.items() if value is not None}
 
 
 def _own_signals(execution: Record) -> dict[str, float]:
@@ -143,8 +132,7 @@ def trace_risks(records: list[Record], hours: list[datetime], settings: dict[str
             if hour in trace["hours"] and (trace["session_id"] is not None or trace["signals"]):
                 names = ("trace_id", "session_id", "agent_id", "traced_at", "oldest_event_at")
                 row = {"hour": hour, **{name: trace[name] for name in names}}
-                row |= {"signal_source": trace["source"], **trace["run"]}
-                rows.append(row | risks(trace["signals"], settings))
+                rows.append(row | trace["run"] | risks(trace["signals"], settings))
     return rows
 
 
@@ -164,9 +152,7 @@ def session_scores(records: list[Record], hours: list[datetime], settings: dict[
 
 def score(traces: list[Record], settings: dict[str, Any]) -> Record:
     """Source 5: both metrics of one session."""
-    sources = {trace["source"] for trace in traces}
-    source = next((own for own in ("stated", "computed") if own in sources), None)
-    weighed = [(trace, risks(trace["signals"] if trace["source"] == source else {}, settings)) for trace in traces]
+    weighed = [(trace, risks(trace["signals"], settings)) for trace in traces]
     steps = sorted((row["step_risk"] for _, row in weighed if row["step_risk"] is not None), reverse=True)
     uncertainties = [row["weighted_uncertainty"] for _, row in weighed if row["weighted_uncertainty"] is not None]
     named = [trace for trace in traces if trace["agent_id"] is not None]
@@ -177,7 +163,6 @@ def score(traces: list[Record], settings: dict[str, Any]) -> Record:
         "agent_id": latest["agent_id"],
         "total_traces": len(traces),
         "traces_evaluated": len(steps),
-        "signal_source": source,
         "agent_reliability": 1.0,
         "raw_risk": None,
         "mean_top_k_risk": None,
@@ -215,7 +200,7 @@ def runs(traces: list[Record]) -> Record:
         "failures": told["status"].count("failure"),
         "first_started_at": min(told["started_at"], default=None),
         "last_ended_at": max((trace["traced_at"] for trace in ran), default=None),
-        **{name: sum(told[name]) if told[name] else None for name in AMOUNTS},
+        **{name: sum(told[name]) if told[name] else None for name in (*AMOUNTS, *COUNTS)},
         "last_error": last and last["run"]["error"],
         "last_error_at": last and last["traced_at"],
     }

@@ -19,6 +19,7 @@ STEPS = ["ingest", "computed_signals", "trace_risks", "session_scores"]
 END = START + timedelta(minutes=30)
 ASKED_A, ASKED_B, ASKED_C = ({"arguments": {"q": text}, "tool": text} for text in "abc")
 ANSWER = {"result": "3 found"}
+SHOWN = ("tool_calls", "tool_failures", "steps", "repeated_steps")
 SECRET = "the-president-has-pneumonia"
 
 
@@ -113,33 +114,32 @@ def test_an_answer_of_a_model_repeats_unless_the_execution_ends_with_it(project:
     assert (row["steps"], row["repeated_steps"], row["signal_tool_correctness"]) == (3, 1, None)
 
 
-def test_signals_stand_for_those_that_the_log_does_not_state(project: Project) -> None:
-    computed(project, call(1, arguments="a", status="failure"), call(2))
-    [trace] = project.rows("trace_risks")
-    assert (trace["tool_risk"], trace["loop_risk"], trace["signal_source"]) == (0.25, 0, "computed")
+def test_no_score_rests_on_computed_signals_and_the_session_tells_their_counts(project: Project) -> None:
+    calls = [call(1, arguments="a", status="failure"), call(2), call(3, execution_id="other", arguments="a")]
+    runs = [execution(name, "a", END, session_id="s") for name in ("e", "other")]
+    project.write_log("a.jsonl", [line(record) for record in [*calls, *runs]])
+    project.materialize(HOUR_ONE, only=STEPS)
+    traces = {row["trace_id"]: row for row in project.rows("trace_risks")}
+    assert {row["step_risk"] for row in traces.values()} == {None}
+    assert [traces["e"][name] for name in SHOWN] == [2, 1, 1, 0]
     [session] = project.rows("session_scores")
-    assert (session["traces_evaluated"], session["signal_source"], session["agent_reliability"]) == (1, "computed", 0.8)
+    assert (session["traces_evaluated"], session["agent_reliability"], session["raw_risk"]) == (0, 1, None)
+    assert [session[name] for name in SHOWN] == [3, 1, 2, 0]
 
 
-def test_a_stated_signal_leaves_no_room_for_computed_ones(project: Project) -> None:
-    computed(project, call(1, **ASKED_A, status="failure"), signals={"coherence": 0.9})
-    [trace] = project.rows("trace_risks")
-    assert (trace["tool_risk"], trace["loop_risk"], trace["signal_source"]) == (None, None, "stated")
+def test_a_session_of_runs_without_calls_tells_no_counts(project: Project) -> None:
+    project.write_log("a.jsonl", [line(execution("e", "a", END, session_id="s"))])
+    project.materialize(HOUR_ONE, only=STEPS)
+    [session] = project.rows("session_scores")
+    assert [session[name] for name in SHOWN] == [None] * 4
 
 
-def test_a_session_never_mixes_stated_and_computed_signals(project: Project) -> None:
+def test_stated_signals_score_and_counts_stand_beside_them(project: Project) -> None:
     other = execution("other", "a", END, session_id="s", signals={"coherence": 0.9})
     computed(project, call(1, status="failure"), other)
     [session] = project.rows("session_scores")
-    assert (session["total_traces"], session["traces_evaluated"], session["signal_source"]) == (2, 1, "stated")
-    assert (session["agent_reliability"], session["flagged_traces"]) == (0.9, [])
-
-
-def test_signals_that_come_later_replace_a_computed_one(project: Project) -> None:
-    given = {"type": "signals", "execution_id": "e", "at": END.isoformat(), "tool_correctness": 1}
-    computed(project, call(1, status="failure"), given)
-    [trace] = project.rows("trace_risks")
-    assert (trace["tool_risk"], trace["signal_source"]) == (0, "stated")
+    assert (session["total_traces"], session["traces_evaluated"], session["agent_reliability"]) == (2, 1, 0.9)
+    assert (session["tool_calls"], session["tool_failures"]) == (1, 1)
 
 
 def test_calls_of_another_agents_execution_of_the_same_id_do_not_count(project: Project) -> None:

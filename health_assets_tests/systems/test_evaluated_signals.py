@@ -107,7 +107,7 @@ def test_a_score_a_boolean_and_a_category_become_signals(tables: Project) -> Non
     assert {(row["execution_id"], row["agent_id"]) for row in rows} == {("e", "a")}
     [trace] = tables.rows("trace_risks")
     assert (trace["confidence_risk"], trace["coherence_risk"], trace["tool_risk"]) == (0.75, 0.25, 0.0)
-    assert (trace["loop_risk"], trace["signal_source"], trace["session_id"]) == (None, "stated", "s")
+    assert (trace["loop_risk"], trace["session_id"]) == (None, "s")
     [session] = tables.rows("session_scores")
     assert session["traces_evaluated"] == 1
 
@@ -183,7 +183,7 @@ def test_without_an_entry_no_score_changes(project: Project) -> None:
     write(project, result("confidence", value=0.25))
     project.materialize(HOUR_ONE, only=STEPS)
     [trace] = project.rows("trace_risks")
-    assert (trace["confidence_risk"], trace["signal_source"]) == (None, None)
+    assert trace["confidence_risk"] is None
 
 
 # -- what a result is about --------------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_the_log_records_of_pydantic_evals_are_results_about_the_run_that_they_j
     [trace], [run] = project.rows("trace_risks"), project.rows("executions")
     assert (trace["trace_id"], trace["agent_id"]) == (run["execution_id"], "weather-agent")
     assert (trace["coherence_risk"], trace["confidence_risk"], trace["loop_risk"]) == (0.25, 0.0, 0.1)
-    assert (trace["tool_risk"], trace["signal_source"]) == (None, "stated")
+    assert trace["tool_risk"] is None
     assert not project.rows("rejected_records")
     assert "the answer greets the user" not in str(project.tables(names=[*ALL_TABLES]))
 
@@ -315,7 +315,7 @@ def test_scores_of_langfuse_become_signals_of_their_traces(project: Project) -> 
     project.materialize(HOUR_OF_RECORDING)
     [trace] = [row for row in project.rows("trace_risks") if row["session_id"]]
     assert trace["loop_risk"] == 0.1, "toxicity of 0.1 where lower is better"
-    assert (trace["coherence_risk"], trace["signal_source"]) == (0.5, "stated")
+    assert trace["coherence_risk"] == 0.5
 
 
 # -- what nobody mapped ------------------------------------------------------------------------------------------------

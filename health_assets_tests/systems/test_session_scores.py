@@ -56,7 +56,6 @@ def sessions_of(
             row = dict.fromkeys(names) | {
                 "hour": START, "trace_id": f"{session_id} {place:04}", "session_id": session_id, "agent_id": agent_id,
                 "traced_at": START, "oldest_event_at": START, "is_flagged": False, "formula_version": "",
-                "signal_source": "stated" if any(value is not None for value in given_signals.values()) else None,
             }  # fmt: skip
             for name, risk in reference_session_scores.RISK_OF.items():
                 value = given_signals.get(name)

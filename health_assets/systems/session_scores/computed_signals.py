@@ -1,7 +1,7 @@
-"""Signals computed from the calls of a run, for logs that state none: tool correctness and loop detection.
+"""Signals computed from the calls of a run, which no score rests on: tool correctness and loop detection.
 
-What belongs here: what they are, and which runs have them. What does not: that a stated signal goes before a computed
-one (`merged_traces`), and what signals mean for a score (`signal_risks`).
+What belongs here: what they are, and which runs have them. What does not: signals that are stated (`merged_traces`),
+which alone make scores, since computed ones hardly tell failures (docs/session-scores.md).
 
 `tool_correctness` is the share of a run's tool calls that succeeded, where a failure that a later successful call of
 the same tool repaired counts half. `loop_detection` is 1 minus the share of its steps that repeat. A step is a tool
@@ -19,8 +19,8 @@ from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_run
 from health_assets.scoring.relations import lookup
 from health_assets.systems.session_scores.signal_risks import to_12_decimals
 
-COMPUTED = {"signal_loop_detection": "computed_loop_detection", "signal_tool_correctness": "computed_tool_correctness"}
-"""By signal, the column of executions that has the computed one (`with_computed_signals`)."""
+COUNTS = ("tool_calls", "tool_failures", "steps", "repeated_steps")
+"""What a session tells of the calls of its runs (`with_counts`)."""
 _RUN = ("hour", "execution_id", CLAIMANT)
 _OF_STEP = ("tool", "is_success", "call_key", "whole_key")
 _FAILURE = "failure"
@@ -58,17 +58,15 @@ def computed_signals(
     return lookup(counts, own, [*_RUN]).drop(CLAIMANT)
 
 
-def with_computed_signals(executions: ir.Table, computed: ir.Table) -> ir.Table:
-    """Executions with the columns of `COMPUTED`, null where a run has none.
+def with_counts(executions: ir.Table, computed: ir.Table) -> ir.Table:
+    """Executions with the columns of `COUNTS`, null where a run has no call.
 
     Args:
         executions: cleaned executions.
         computed: rows of `computed_signals` of the same hours.
     """
-    signals = computed.select(
-        "hour", "execution_id", claimant=claimant_of(computed), **{name: signal for signal, name in COMPUTED.items()}
-    )
-    return lookup(executions.mutate(claimant=claimant_of(executions)), signals, [*_RUN]).drop(CLAIMANT)
+    counts = computed.select("hour", "execution_id", *COUNTS, claimant=claimant_of(computed))
+    return lookup(executions.mutate(claimant=claimant_of(executions)), counts, [*_RUN]).drop(CLAIMANT)
 
 
 def _steps(tool_calls: ir.Table, model_calls: ir.Table) -> ir.Table:

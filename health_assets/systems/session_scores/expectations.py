@@ -4,7 +4,6 @@ from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.schema.log_fields import SIGNALS
 from health_assets.systems.session_scores import batches
-from health_assets.systems.session_scores.merged_traces import ORIGINS
 from health_assets.systems.session_scores.session_scores import CONSISTENCY_BANDS, RELIABILITY_BANDS
 from health_assets.systems.session_scores.signal_risks import RISKS
 
@@ -77,10 +76,6 @@ TRACE_RISKS = Suite(
                 *at_least("traced_at", "oldest_event_at"),
             ],
         ),
-        Check(
-            name="sources_are_known",
-            expectations=one_of("signal_source", *ORIGINS),
-        ),
         Check(name="risks_are_between_0_and_1", expectations=between(0, 1, *RISKS, "step_risk")),
         Check(
             name="uncertainties_are_possible",
@@ -125,10 +120,11 @@ SESSION_SCORES = Suite(
                 *at_least("traces_evaluated", "consistency_traces_evaluated"),
                 *at_least("total_traces", "runs"),
                 *at_least("runs", "failures"),
-                *between(0, None, "failures"),
+                *between(0, None, "failures", "tool_failures", "repeated_steps"),
+                *at_least("tool_calls", "tool_failures"),
+                *at_least("steps", "repeated_steps"),
             ],
         ),
-        Check(name="sources_are_known", expectations=one_of("signal_source", *ORIGINS)),
         Check(
             name="bands_are_known",
             expectations=[

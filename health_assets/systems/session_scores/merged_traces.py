@@ -18,29 +18,28 @@ from ibis import ir
 
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
 from health_assets.scoring.relations import first_line
-from health_assets.systems.session_scores.computed_signals import COMPUTED
+from health_assets.systems.session_scores.computed_signals import COUNTS
 from health_assets.systems.session_scores.signal_risks import SIGNALS
 
 TRACE = ("trace_id", CLAIMANT)
 """Columns that tell traces apart."""
 AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
-OF_RUN = ("status", "started_at", *AMOUNTS, "error")
-"""What a trace has of its execution; null of one that is known from signals alone."""
+OF_RUN = ("status", "started_at", *AMOUNTS, *COUNTS, "error")
+"""What a trace has of its execution and its calls; null of one that is known from signals alone."""
 ERROR_CHARACTERS = 300
-_SAID = ("source_file", "line_number", "session_id", "agent_id", *SIGNALS, *COMPUTED.values())
+_SAID = ("source_file", "line_number", "session_id", "agent_id", *SIGNALS)
 STATEMENT = (
     "hour", "source_file", "line_number", "execution_id", "given_at", "agent_id", "agent_id_reported", "session_id",
     *SIGNALS,
 )  # fmt: skip
 """Columns of `signals` that say something about a trace."""
-ORIGINS = STATED, BY_CALLS = "stated", "computed"
 
 
 def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, lookback_hours: int) -> ir.Table:
     """One row per hour and trace of the wanted ids about which anything was said in the look-back that ends with it.
 
     Args:
-        executions: cleaned executions with computed signals, at least those of the wanted ids in the look-backs.
+        executions: cleaned executions with `COUNTS`, at least those of the wanted ids in the look-backs.
         signals: cleaned signals records, likewise.
         wanted: distinct (hour, trace_id).
         lookback_hours: length of the look-back.
@@ -48,11 +47,11 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
     Returns:
         `hour`, `TRACE`, `session_id`, `agent_id`, `agent_id_reported`, `traced_at` (when the execution ended; of a
         trace known from signals alone, when they were last given), `oldest_event_at` and `newest_event_at` (the
-        earliest and the latest statement), `SIGNALS`, `signal_source` and `OF_RUN`.
+        earliest and the latest statement), `SIGNALS` and `OF_RUN`.
     """
     executions = with_run(executions)
     by_runs = _said_about(wanted, _statements(executions, "ended_at"), lookback_hours)
-    not_given = {name: ibis.null(executions[name].type()) for name in (*COMPUTED.values(), *OF_RUN)}
+    not_given = {name: ibis.null(executions[name].type()) for name in OF_RUN}
     given = _said_about(wanted, _statements(signals.mutate(**not_given), "given_at"), lookback_hours)
     said = ibis.union(_latest_executions(by_runs), _with_claimants(given, by_runs).mutate(is_execution=False))
     # several results of evaluators may stand in one line, given at once: the lower one counts
@@ -72,10 +71,9 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
         traced_at=ibis.coalesce(said.said_at.max(where=by_execution), said.said_at.max()),
         oldest_event_at=said.said_at.min(),
         newest_event_at=said.said_at.max(),
-        **{name: latest(name, ibis.literal(True)) for name in (*SIGNALS, *COMPUTED.values())},
+        **{name: latest(name, ibis.literal(True)) for name in SIGNALS},
         **{name: latest(name, by_execution) for name in OF_RUN},
     )
-    traces = with_source(traces)
     return traces.mutate(agent_id_reported=traces[CLAIMANT].nullif(NOBODY).nullif(traces.agent_id))
 
 
@@ -87,17 +85,7 @@ def with_run(executions: ir.Table) -> ir.Table:
 
 def is_trace(rows: ir.Table) -> ir.BooleanValue:
     """Whether an execution says anything that session metrics look at: its session, or a signal."""
-    signals = (name for name in (*SIGNALS, *COMPUTED.values()) if name in rows.columns)
-    return ibis.or_(rows.session_id.notnull(), *(rows[name].notnull() for name in signals))
-
-
-def with_source(rows: ir.Table) -> ir.Table:
-    """Rows with their `signal_source`: where the log states no signal, the computed ones stand for them."""
-    is_stated = ibis.or_(*(rows[name].notnull() for name in SIGNALS))
-    is_computed = ibis.or_(*(rows[name].notnull() for name in COMPUTED.values()))
-    source = ibis.cases((is_stated, STATED), (is_computed, BY_CALLS), else_=ibis.null("string"))
-    signals = {signal: is_stated.ifelse(rows[signal], rows[name]) for signal, name in COMPUTED.items()}
-    return rows.mutate(signal_source=source, **signals).drop(*COMPUTED.values())
+    return ibis.or_(rows.session_id.notnull(), *(rows[name].notnull() for name in SIGNALS))
 
 
 def _statements(rows: ir.Table, said_at: str) -> ir.Table:

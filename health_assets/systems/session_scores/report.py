@@ -16,7 +16,6 @@ from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import duration
 from health_assets.scoring.relations import newest
-from health_assets.systems.session_scores.merged_traces import BY_CALLS
 from health_assets.warehouse.session import Session
 
 SESSIONS_SHOWN = 5
@@ -44,7 +43,6 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
 def _counts(scores: ir.Table) -> ir.Table:
     return scores.aggregate(
         sessions=scores.count(), evaluated=scores.count(where=scores.traces_evaluated > 0),
-        computed=scores.count(where=scores.signal_source == BY_CALLS),
         unreliable=scores.count(where=~scores.reliability_passed),
         inconsistent=scores.count(where=~scores.consistency_passed),
         with_failures=scores.count(where=scores.failures > 0),
@@ -61,9 +59,7 @@ def _worst(scores: ir.Table) -> ir.Table:
     return in_order.select(*SHOWN).limit(SESSIONS_SHOWN)
 
 
-def _title(
-    sessions: int, evaluated: int, computed: int, unreliable: int, inconsistent: int, with_failures: int
-) -> Text:
+def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int, with_failures: int) -> Text:
     title = Text("Sessions: ", style="bold")
     if with_failures:
         title.append(f"{with_failures:,} with failed runs", style="red")
@@ -73,8 +69,6 @@ def _title(
         title.append(f"{unreliable:,} fail reliability", style="red" if unreliable else "green")
         title.append("  ")
         title.append(f"{inconsistent:,} fail consistency", style="red" if inconsistent else "green")
-    if computed:
-        title.append(f"  {computed:,} by computed signals", style="dim")
     if sessions > evaluated:
         title.append("  " if evaluated else "")
         title.append(f"{sessions - evaluated:,} without signals, not evaluated", style="dim")

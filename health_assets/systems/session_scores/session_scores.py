@@ -17,13 +17,10 @@ from health_assets.core.settings import Settings
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
 from health_assets.scoring.relations import lookup, spine
 from health_assets.scoring.usage import summed
-from health_assets.systems.session_scores.computed_signals import with_computed_signals
+from health_assets.systems.session_scores.computed_signals import COUNTS, with_counts
 from health_assets.systems.session_scores.merged_traces import (
     AMOUNTS,
-    BY_CALLS,
     OF_RUN,
-    ORIGINS,
-    STATED,
     TRACE,
     known_traces,
 )
@@ -50,7 +47,7 @@ SETTINGS_USED = (
     "pass_threshold", "top_k_share", "ensemble_weight",
 )  # fmt: skip
 
-_OF_TRACE = (*TRACE, "session_id", "agent_id", "traced_at", *RISKS, "signal_source", *OF_RUN)
+_OF_TRACE = (*TRACE, "session_id", "agent_id", "traced_at", *RISKS, *OF_RUN)
 
 
 def session_scores(
@@ -207,7 +204,7 @@ def _merged_again(
     executions: ir.Table, signals: ir.Table, computed: ir.Table, wanted: ir.Table, lookback_hours: int
 ) -> ir.Table:
     about = executions.mutate(trace_id=executions.execution_id).semi_join(wanted, "trace_id")
-    about = with_computed_signals(about, computed)
+    about = with_counts(about, computed)
     ids = wanted.select("hour", "trace_id").distinct()
     merged = with_risks(known_traces(about, signals, ids, lookback_hours)).select("hour", *_OF_TRACE)
     return merged.semi_join(wanted, ["hour", *TRACE])
@@ -235,31 +232,28 @@ def _scores(traces: ir.Table, settings: Settings) -> ir.Table:
 
 
 def _sums(traces: ir.Table) -> ir.Table:
-    """The sums of each session (source 5, "RMS aggregation"), and its step risks in ascending order.
-
-    Traces with computed signals count in sessions of which no trace has a stated one.
-    """
+    """The sums of each session (source 5, "RMS aggregation"), and its step risks in ascending order."""
     uncertainty = trillionths(traces.weighted_uncertainty).cast("decimal(19, 0)")
     uncertain = traces.weighted_uncertainty.count()
     mean_square = (uncertainty * uncertainty).sum().cast("float64") / uncertain.nullif(0)
     latest = ibis.struct({name: traces[name] for name in ("traced_at", *TRACE)})
-    sums = traces.group_by(["hour", "session_id"]).aggregate(
+    worst_first = [ibis.desc("step_risk"), *TRACE]
+    flagged = traces.trace_id.collect(where=traces.is_flagged, order_by=worst_first)
+    return traces.group_by(["hour", "session_id"]).aggregate(
         agent_id=traces.agent_id.argmax(latest, where=traces.agent_id.notnull()),
         total_traces=traces.count(),
-        **{f"{source}_{name}": value for source in ORIGINS for name, value in _sums_of_risks(traces, source).items()},
+        traces_evaluated=traces.step_risk.count(),
+        step_risks=trillionths(traces.step_risk).collect().sort(),
+        max_risk=traces.step_risk.max(),
+        flagged_traces=flagged.fill_null(ibis.literal([], "array<string>")),
         consistency_traces_evaluated=uncertain,
         raw_instability=to_12_decimals(mean_square.sqrt() / TRILLION),
         **_sums_of_runs(traces, latest),
     )
-    is_stated, is_computed = (sums[f"{source}_traces_evaluated"] > 0 for source in ORIGINS)
-    own = {name: is_stated.ifelse(sums[f"{STATED}_{name}"], sums[f"{BY_CALLS}_{name}"]) for name in _SUMS}
-    signal_source = ibis.cases((is_stated, STATED), (is_computed, BY_CALLS), else_=ibis.null("string"))
-    sums = sums.mutate(signal_source=signal_source, **own)
-    return sums.drop(*(f"{source}_{name}" for source in ORIGINS for name in _SUMS))
 
 
 def _sums_of_runs(traces: ir.Table, latest: ir.Value) -> dict[str, ir.Value]:
-    """What is known of the session's executions without any signal."""
+    """What is known of the session's executions and their calls without any signal."""
     is_run, failed = traces.status.notnull(), traces.status == "failure"
     has_error = failed & traces.error.notnull()
     return {
@@ -268,27 +262,10 @@ def _sums_of_runs(traces: ir.Table, latest: ir.Value) -> dict[str, ir.Value]:
         "first_started_at": traces.started_at.min(),
         "last_ended_at": traces.traced_at.max(where=is_run),
         **{name: summed(traces, name) for name in AMOUNTS},
+        **{name: traces[name].sum().cast("int64") for name in COUNTS},
         "last_error": traces.error.argmax(latest, where=has_error),
         "last_error_at": traces.traced_at.max(where=has_error),
     }
-
-
-_SUMS = ("traces_evaluated", "step_risks", "max_risk", "flagged_traces")
-
-
-def _sums_of_risks(traces: ir.Table, source: str) -> dict[str, ir.Value]:
-    """`_SUMS` of the traces whose signals are of a source."""
-    is_own = (traces.signal_source == source).fill_null(False)
-    worst_first = [ibis.desc("step_risk"), *TRACE]
-    sums = (
-        traces.step_risk.count(where=is_own),
-        trillionths(traces.step_risk).collect(where=is_own).sort(),
-        traces.step_risk.max(where=is_own),
-        traces.trace_id.collect(where=traces.is_flagged & is_own, order_by=worst_first).fill_null(
-            ibis.literal([], "array<string>")
-        ),
-    )
-    return dict(zip(_SUMS, sums, strict=True))
 
 
 def _with_tail(sums: ir.Table, top_k_share: float) -> ir.Table:

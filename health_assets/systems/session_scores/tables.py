@@ -26,10 +26,6 @@ class TraceRisk(Hourly, table=True):
     loop_risk: float | None = number("1 - loop detection signal; null without it.")
     tool_risk: float | None = number("1 - tool correctness signal; null without it.")
     coherence_risk: float | None = number("1 - coherence signal; null without it.")
-    signal_source: str | None = text(
-        "`stated` where the log states any signal of the trace, `computed` where its signals follow from its calls; "
-        "null without any."
-    )
     step_risk: float | None = number("Greatest weighted risk; null without any signal.")
     situational_penalty: float | None = number("Weighted sum of the other risks; null without confidence.")
     weighted_uncertainty: float | None = number("(1 + penalty) times the weighted confidence risk.")
@@ -39,12 +35,16 @@ class TraceRisk(Hourly, table=True):
     input_tokens: int | None = count("Tokens that went into models; null where the execution has none.")
     output_tokens: int | None = count("Tokens that came out of models; null where the execution has none.")
     cost_usd: float | None = number("Cost in US dollars; null where the execution has none.")
+    tool_calls: int | None = count("Tool calls of the execution; null where no call of it is known.")
+    tool_failures: int | None = count("Tool calls that failed.")
+    steps: int | None = count("Tool calls of known arguments and model calls of known answer.")
+    repeated_steps: int | None = count("Steps that repeat earlier ones, alone or in a cycle.")
     error: str | None = text("First line of a failed execution's error, 300 characters at most.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
 class ComputedSignals(Hourly, table=True):
-    """Signals computed from the calls of every execution of the hour that has any."""
+    """Signals computed from the calls of every execution of the hour that has any; no score rests on them."""
 
     __tablename__ = "computed_signals"
 
@@ -97,15 +97,15 @@ class SessionScore(Hourly, table=True):
     input_tokens: int | None = count("Tokens that went into models; null where no execution tells any.")
     output_tokens: int | None = count("Tokens that came out of models; null where no execution tells any.")
     cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
+    tool_calls: int | None = count("Tool calls of the executions; null where no call of them is known.")
+    tool_failures: int | None = count("Tool calls that failed.")
+    steps: int | None = count("Tool calls of known arguments and model calls of known answer.")
+    repeated_steps: int | None = count("Steps that repeat earlier ones of their execution, alone or in a cycle.")
     last_error: str | None = text(
         "First line of the error of the latest failed execution that states one, 300 characters at most."
     )
     last_error_at: datetime | None = at("When that execution ended.", nullable=True)
     traces_evaluated: int = count("Traces with any signal.")
-    signal_source: str | None = text(
-        "`stated` where the log states a signal of any of its traces, whose traces with stated signals alone are "
-        "evaluated, `computed` where none does; null where no trace can be evaluated."
-    )
     agent_reliability: float = number("1 - raw_risk, 0 to 1; 1 when no trace can be evaluated.")
     raw_risk: float | None = number("Blend of mean_top_k_risk and max_risk; null when no trace can be evaluated.")
     mean_top_k_risk: float | None = number("Mean of the greatest step risks.")

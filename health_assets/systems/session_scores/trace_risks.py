@@ -10,8 +10,8 @@ from ibis import ir
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.identities import NOBODY, claimant_of, names_of_runs
-from health_assets.systems.session_scores.computed_signals import with_computed_signals
-from health_assets.systems.session_scores.merged_traces import OF_RUN, is_trace, known_traces, with_run, with_source
+from health_assets.systems.session_scores.computed_signals import with_counts
+from health_assets.systems.session_scores.merged_traces import OF_RUN, is_trace, known_traces, with_run
 from health_assets.systems.session_scores.signal_risks import SIGNALS, with_risks, with_weighted_risks
 
 
@@ -28,7 +28,7 @@ def trace_risks(
         settings: look-back, weights and flag threshold.
     """
     ended = executions.filter(executions.hour >= hours.start).mutate(trace_id=lambda rows: rows.execution_id)
-    ended = with_computed_signals(ended, computed.filter(computed.hour >= hours.start))
+    ended = with_counts(ended, computed.filter(computed.hour >= hours.start))
     wanted = _said_more_about(ended, signals, hours, settings.lookback_hours)
     rows = ibis.union(
         _said_by_the_execution_alone(ended, wanted),
@@ -46,7 +46,6 @@ COLUMNS = (
     "traced_at",
     "oldest_event_at",
     *SIGNALS,
-    "signal_source",
     *OF_RUN,
 )
 
@@ -69,7 +68,7 @@ def _said_more_about(ended: ir.Table, signals: ir.Table, hours: HourRange, lookb
 def _said_by_the_execution_alone(ended: ir.Table, wanted: ir.Table) -> ir.Table:
     alone = ended.anti_join(wanted, ["hour", "trace_id"])
     alone = alone.filter(is_trace(alone))
-    alone = with_run(with_source(alone))
+    alone = with_run(alone)
     return alone.mutate(traced_at=alone.ended_at, oldest_event_at=alone.ended_at).select(*COLUMNS)
 
 
@@ -85,7 +84,7 @@ def _said_by_signals_too(
     # the look-back is searched for those alone that may be about a run that ended before their hour
     elsewhere = _about_earlier_runs(ended, signals, hours)
     before = executions.filter(executions.hour < hours.start).mutate(trace_id=lambda rows: rows.execution_id)
-    before = with_computed_signals(before.semi_join(elsewhere, "trace_id"), computed)
+    before = with_counts(before.semi_join(elsewhere, "trace_id"), computed)
     own = ended.semi_join(wanted, "trace_id")
     about = ibis.union(own, before.select(*own.columns))
     merged = known_traces(about, signals, wanted, lookback_hours)
