@@ -89,7 +89,7 @@ def _trace(trace_id: str, about: list[Record], records: list[Record], lookback_h
 
 
 AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
-RUN = ("status", "started_at", *AMOUNTS, "error")
+RUN = ("status", "started_at", *AMOUNTS, "cost_source", "error")
 
 
 def _run(execution: Record, records: list[Record], lookback_hours: int) -> Record:
@@ -102,6 +102,7 @@ def _run(execution: Record, records: list[Record], lookback_hours: int) -> Recor
         "status": execution["status"],
         "started_at": parse_timestamp(execution["started_at"]),
         **{name: value if value is None else _as_told(name, value) for name, value in amounts.items()},
+        "cost_source": None if amounts["cost_usd"] is None else "stated",
         "error": lines[0][:300] if is_failed and lines else None,
     }
 
@@ -216,6 +217,7 @@ def runs(traces: list[Record]) -> Record:
         "first_started_at": min(told["started_at"], default=None),
         "last_ended_at": max((trace["traced_at"] for trace in ran), default=None),
         **{name: sum(told[name]) if told[name] else None for name in AMOUNTS},
+        "cost_source": min(told["cost_source"], default=None),
         "last_error": last and last["run"]["error"],
         "last_error_at": last and last["traced_at"],
     }

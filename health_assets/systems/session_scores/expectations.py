@@ -3,6 +3,7 @@
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.schema.log_fields import SIGNALS
+from health_assets.scoring.prices import SOURCES
 from health_assets.systems.session_scores import batches
 from health_assets.systems.session_scores.merged_traces import ORIGINS
 from health_assets.systems.session_scores.session_scores import CONSISTENCY_BANDS, RELIABILITY_BANDS
@@ -79,7 +80,7 @@ TRACE_RISKS = Suite(
         ),
         Check(
             name="sources_are_known",
-            expectations=one_of("signal_source", *ORIGINS),
+            expectations=[*one_of("signal_source", *ORIGINS), *one_of("cost_source", *SOURCES)],
         ),
         Check(name="risks_are_between_0_and_1", expectations=between(0, 1, *RISKS, "step_risk")),
         Check(
@@ -128,7 +129,10 @@ SESSION_SCORES = Suite(
                 *between(0, None, "failures"),
             ],
         ),
-        Check(name="sources_are_known", expectations=one_of("signal_source", *ORIGINS)),
+        Check(
+            name="sources_are_known",
+            expectations=[*one_of("signal_source", *ORIGINS), *one_of("cost_source", *SOURCES)],
+        ),
         Check(
             name="bands_are_known",
             expectations=[

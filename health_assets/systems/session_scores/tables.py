@@ -39,6 +39,7 @@ class TraceRisk(Hourly, table=True):
     input_tokens: int | None = count("Tokens that went into models; null where the execution has none.")
     output_tokens: int | None = count("Tokens that came out of models; null where the execution has none.")
     cost_usd: float | None = number("Cost in US dollars; null where the execution has none.")
+    cost_source: str | None = text("`stated`, or `computed` from prices; null without a cost.")
     error: str | None = text("First line of a failed execution's error, 300 characters at most.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
@@ -97,6 +98,9 @@ class SessionScore(Hourly, table=True):
     input_tokens: int | None = count("Tokens that went into models; null where no execution tells any.")
     output_tokens: int | None = count("Tokens that came out of models; null where no execution tells any.")
     cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
+    cost_source: str | None = text(
+        "`stated`, or `computed` where the cost of any execution was computed from prices; null without a cost."
+    )
     last_error: str | None = text(
         "First line of the error of the latest failed execution that states one, 300 characters at most."
     )

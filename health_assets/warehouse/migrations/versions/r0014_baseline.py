@@ -676,6 +676,7 @@ def upgrade() -> None:
         sa.Column("input_tokens", sa.BigInteger(), nullable=True),
         sa.Column("output_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("cost_source", sa.String(collation="C"), nullable=True),
         sa.Column("last_error", sa.String(collation="C"), nullable=True),
         sa.Column("last_error_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("traces_evaluated", sa.BigInteger(), nullable=True),
@@ -1011,6 +1012,7 @@ def upgrade() -> None:
         sa.Column("input_tokens", sa.BigInteger(), nullable=True),
         sa.Column("output_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("cost_source", sa.String(collation="C"), nullable=True),
         sa.Column("error", sa.String(collation="C"), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
     )
