@@ -21,6 +21,7 @@ from health_assets.quality.expectations import (
 )
 from health_assets.schema.log_fields import Choice, Count, Number
 from health_assets.schema.records import RECORDS, SIGNAL_COLUMNS, TABLE_OF_RECORD, RecordType, RejectedRecord
+from health_assets.scoring.prices import SOURCES
 from health_assets.scoring.usage import AMOUNTS
 
 OF_EVERY_RECORD_TABLE = (
@@ -126,8 +127,11 @@ REJECTED_RECORDS = Suite(
     hours=batches.hours_of_rejections,
 )
 
+COST_SOURCES_ARE_KNOWN = Check(name="cost_sources_are_known", expectations=one_of("cost_source", *SOURCES))
+
 BESIDES: Mapping[str, Sequence[Check]] = {
     "execution": [
+        COST_SOURCES_ARE_KNOWN,
         Check(
             name="executions_end_after_they_start",
             expectations=[*at_least("ended_at", "started_at"), *between(0, None, "runtime_s")],
@@ -140,6 +144,7 @@ BESIDES: Mapping[str, Sequence[Check]] = {
             batch="hours",
         ),
     ],
+    "model_call": [COST_SOURCES_ARE_KNOWN],
     "judgement": [
         Check(
             name="judges_are_known", expectations=[*one_of("judged_by", *KINDS), *one_of("judged_by_reported", *KINDS)]

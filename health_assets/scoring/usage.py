@@ -33,6 +33,12 @@ def summed(rows: ir.Table, amount: str) -> ir.NumericScalar:
     return as_number(exact_sum(counted))
 
 
+def source_of_sum(rows: ir.Table) -> ir.StringScalar:
+    """`computed` where the cost of any row was computed, else `stated`; null where no row has a cost."""
+    counts = {source: rows.count(where=rows.cost_source == source) for source in (COMPUTED, STATED)}
+    return ibis.cases(*((count > 0, source) for source, count in counts.items()), else_=ibis.null("string"))
+
+
 def amounts_of_calls(executions: ir.Table, model_calls: ir.Table, lookback_hours: int) -> ir.Table:
     """One row per execution with calls that state an amount: `RUN` and the sums, named `calls_…`.
 

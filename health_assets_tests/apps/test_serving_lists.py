@@ -68,6 +68,13 @@ def trace(trace_id: str, session_id: str = "s/1", **columns: object) -> Row:
     return {"trace_id": trace_id, "session_id": session_id, "agent_id": "agent 1", **columns}
 
 
+FIGURES: Row = {
+    "runs": 2, "failures": 1, "first_started_at": HOUR, "last_ended_at": HOUR + timedelta(seconds=90.5),
+    "input_tokens": 1200, "output_tokens": 80, "cost_usd": 0.25, "cost_source": "computed",
+    "last_error": "no secret host db-2", "last_error_at": HOUR + timedelta(seconds=30),
+}  # fmt: skip
+
+
 def session(session_id: str, agent_id: str | None = "agent 1", **columns: object) -> Row:
     return {"session_id": session_id, "agent_id": agent_id, "total_traces": 3, **columns}
 
@@ -148,7 +155,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         model_health=models,
         session_scores=[
             session(
-                "s/1", agent_reliability=0.7, flagged_traces=["t1"], mean_top_k_risk=0.3, max_risk=0.3, raw_risk=0.3
+                "s/1",
+                agent_reliability=0.7,
+                flagged_traces=["t1"],
+                mean_top_k_risk=0.3,
+                max_risk=0.3,
+                raw_risk=0.3,
+                **FIGURES,
             ),
             session("of mine", "mine good"),
             session("of nobody", None),
@@ -500,6 +513,24 @@ def test_a_session_has_its_newest_scores_and_the_newest_risks_of_each_trace(serv
     assert answer["traces_not_listed"] == 0
 
 
+def test_a_session_tells_of_its_executions_without_any_signal(server: Served) -> None:
+    answer = server.ask("/sessions/s%2F1", headers=BEARER).json
+    moments = {name for name in FIGURES if name.endswith("_at")}
+    assert {name: answer[name] for name in FIGURES if name not in moments} == {
+        name: value for name, value in FIGURES.items() if name not in moments
+    }
+    assert {name: datetime.fromisoformat(answer[name]) for name in moments} == {name: FIGURES[name] for name in moments}
+    assert answer["duration_s"] == 90.5
+    nothing = server.ask("/sessions/old", headers=BEARER).json
+    assert (nothing["duration_s"], nothing["cost_usd"], nothing["last_error"]) == (None, None, None)
+
+
+def test_the_last_error_of_a_session_is_for_who_may_read_errors_alone(server: Served) -> None:
+    answer = server.ask("/sessions/s%2F1")
+    assert answer.json["failures"] == 1 and "last_error_at" in answer.json
+    assert "last_error" not in answer.json and b"db-2" not in answer.body
+
+
 def test_the_openapi_document_has_the_metadata_of_the_source(server: Served) -> None:
     """Source 5, "Metadata returned"."""
     schemas = server.ask("/openapi.json").json["components"]["schemas"]
@@ -524,7 +555,7 @@ def test_a_metric_without_a_score_says_the_reason_of_the_source(
     made = session(
         "s", traces_evaluated=evaluated, consistency_traces_evaluated=with_confidence, agent_reliability=1.0,
         agent_consistency=1.0, reliability_passed=True, consistency_passed=True, reliability_band="b",
-        consistency_band="b", hour=HOUR, flagged_not_listed=0,
+        consistency_band="b", hour=HOUR, flagged_not_listed=0, duration_s=90.5, **FIGURES,
     )  # fmt: skip
     names = ("raw_risk", "raw_instability", "mean_top_k_risk", "max_risk")
     settings = dict.fromkeys(("flag_threshold", "pass_threshold", "top_k_share", "ensemble_weight"), 0.5)

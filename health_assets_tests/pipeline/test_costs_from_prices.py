@@ -17,6 +17,7 @@ from health_assets.pipeline import price_list
 from health_assets.pipeline.price_list import rates_of
 from health_assets.scoring.prices import with_costs
 from health_assets.systems.agent_usage.report import print_block
+from health_assets.systems.session_scores.report import print_block as print_sessions
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import ENGINES, Project, Row, assert_same_tables, hours_from
 from health_assets_tests.support.traces_made import agent, chat, otlp_line
@@ -171,6 +172,29 @@ def test_reliability_compares_stated_costs_alone(project: Project) -> None:
     assert {row["cost_source"] for row in project.rows("executions")} == {"computed"}
     [task] = project.rows("task_consistency")
     assert (task["cv_cost_usd"], task["c_res"]) == (None, 1.0)
+
+
+def test_a_session_says_whether_any_of_its_cost_was_computed(project: Project) -> None:
+    sessions = ["mixed", "mixed", "told", "free"]
+    runs = [execution(f"e{n}", "a", AT, session_id=one, status="failure") for n, one in enumerate(sessions)]
+    calls = [call(n, **USED) | {"execution_id": f"e{n}"} for n in range(3)]
+    calls[1]["cost_usd"] = calls[2]["cost_usd"] = 0.5
+    project.write_log("a.jsonl", map(line, [*runs, *calls]), modified=AT)
+    project.materialize(
+        FIRST, only=["ingest", "computed_signals", "evaluated_signals", "trace_risks", "session_scores"]
+    )
+    traces = {row["trace_id"]: row["cost_source"] for row in project.rows("trace_risks")}
+    assert traces == {"e0": "computed", "e1": "stated", "e2": "stated", "e3": None}
+    costs = {row["session_id"]: (row["cost_usd"], row["cost_source"]) for row in project.rows("session_scores")}
+    assert costs == {
+        "mixed": (pytest.approx(BY_HAND_USD + 0.5, rel=1e-9), "computed"), "told": (0.5, "stated"), "free": (None, None),
+    }  # fmt: skip
+    console = Console(record=True, width=200)
+    with project.warehouse.read() as session:
+        print_sessions(console, session, FIRST)
+    printed = console.export_text()
+    assert [word for word in printed.split() if "$" in word] == ["~$0.5060", "$0.5000"]
+    assert "~ computed from list prices, at least in part" in printed
 
 
 # -- against the library -----------------------------------------------------------------------------------------------

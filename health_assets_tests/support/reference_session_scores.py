@@ -82,7 +82,7 @@ def _trace(trace_id: str, about: list[Record], records: list[Record], lookback_h
 
 AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
 COUNTS = ("tool_calls", "tool_failures", "steps", "repeated_steps")
-RUN = ("status", "started_at", *AMOUNTS, *COUNTS, "error")
+RUN = ("status", "started_at", *AMOUNTS, *COUNTS, "cost_source", "error")
 
 
 def _run(execution: Record, records: list[Record], lookback_hours: int) -> Record:
@@ -97,6 +97,7 @@ def _run(execution: Record, records: list[Record], lookback_hours: int) -> Recor
         "started_at": parse_timestamp(execution["started_at"]),
         **{name: value if value is None else _as_told(name, value) for name, value in amounts.items()},
         **{name: counted.get(name) for name in COUNTS},
+        "cost_source": None if amounts["cost_usd"] is None else "stated",
         "error": lines[0][:300] if is_failed and lines else None,
     }
 
@@ -201,6 +202,7 @@ def runs(traces: list[Record]) -> Record:
         "first_started_at": min(told["started_at"], default=None),
         "last_ended_at": max((trace["traced_at"] for trace in ran), default=None),
         **{name: sum(told[name]) if told[name] else None for name in (*AMOUNTS, *COUNTS)},
+        "cost_source": min(told["cost_source"], default=None),
         "last_error": last and last["run"]["error"],
         "last_error_at": last and last["traced_at"],
     }

@@ -143,7 +143,8 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
     """The newest scores of a session that had a trace or signal in the look-back; None where there is none.
 
     Returns:
-        is_personal, teams (of all agents, null where one is of none), and the answer as source 5 words its metadata.
+        is_personal, teams (of all agents, null where one is of none), the answer as source 5 words its metadata, and
+        its members with texts of the logs.
 
     Raises:
         HealthAssetsError: as `read_newest`.
@@ -157,7 +158,14 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
         score, risks = found
         traces = _rows(session, _riskiest_traces(risks))
         owners = _owners(session, score, risks, ownership)
-    return {**owners, "answer": session_answer(_plain_row(score), traces)}
+    told = _plain_row({**score, "duration_s": _duration_s(score)})
+    return {**owners, "answer": session_answer(told, traces), "texts": {"last_error": told["last_error"]}}
+
+
+def _duration_s(score: dict[str, Any]) -> float | None:
+    """Seconds from the first start to the last end of the session's executions; None where one is unknown."""
+    started, ended = score["first_started_at"], score["last_ended_at"]
+    return (ended - started).total_seconds() if started and ended else None
 
 
 def read_waterfall(
@@ -258,6 +266,11 @@ def _riskiest_traces(risks: ir.Table) -> ir.Table:
     return traces.order_by(traces.step_risk.desc(), *(traces[name] for name in TRACE)).limit(MOST_TRACES)
 
 
+FIGURES = (
+    "runs", "failures", "first_started_at", "last_ended_at", "duration_s", "input_tokens", "output_tokens", "cost_usd",
+    "cost_source", "last_error_at",
+)  # fmt: skip
+"""What an answer says of a session's executions, which needs no signal."""
 NO_SIGNALS = "No traces or signals to evaluate."
 NO_EVALUABLE_TRACES = "No evaluable traces."
 """Source 5, "Edge cases": no signal at all, or none that the metric needs, such as a confidence."""
@@ -267,7 +280,8 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
     """Both session metrics with their metadata, named as in source 5; signals that a trace lacks are left out.
 
     Args:
-        score: a row of `session_scores`, its `flagged_traces` cut short, and how many that leaves out.
+        score: a row of `session_scores` with its `duration_s`, its `flagged_traces` cut short, and how many that leaves
+            out.
         traces: rows of `trace_risks` of that session, in the order in which they are to be listed, with `CLAIMANT`.
     """
     ids = Counter(trace["trace_id"] for trace in traces)
@@ -290,6 +304,7 @@ def session_answer(score: dict[str, Any], traces: list[dict[str, Any]]) -> dict[
         "session_id": score["session_id"],
         "agent_id": score["agent_id"],
         "hour": score["hour"],
+        **{name: score[name] for name in FIGURES},
         "traces_not_listed": max(0, score["total_traces"] - len(traces)),
         "agent_reliability": {
             **_verdict(score, "reliability", score["traces_evaluated"]),

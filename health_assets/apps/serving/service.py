@@ -240,9 +240,8 @@ class Service:
             return self._unavailable(SENTENCES[error.kind])
         if found is None:
             return problem(404, NO_SESSION)
-        return self._varied(
-            answer(asked.headers, found.body, last_modified=found.read_at, cache=b"private, max-age=%d" % self._cache_s)
-        )
+        body, cache = found.body_for(asked.caller.view), b"private, max-age=%d" % self._cache_s
+        return self._varied(answer(asked.headers, body, last_modified=found.read_at, cache=cache))
 
     async def runs(self, session_id: str, until: datetime | None, asked: Asked) -> Runs:
         """The runs of a session by the end of an hour, for its page; waits for a reader.

@@ -1,6 +1,6 @@
-"""The shape of a session's scores with the metadata of source 5, for the OpenAPI document and its tests."""
+"""The shape of a session's figures, and of its scores as in source 5, for the OpenAPI document and its tests."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict  # pydantic takes typing's own only from Python 3.12 on
@@ -82,11 +82,26 @@ class ConsistencyMetric(SessionMetric):
 
 @exactly
 class SessionScores(TypedDict):
-    """A session's scores with everything behind them."""
+    """A session's executions in figures, and its scores with everything behind them."""
 
     session_id: str
     agent_id: str | None
     hour: AwareDatetime
+    runs: Annotated[int, Field(ge=0, description="Executions among its traces.")]
+    failures: Annotated[int, Field(ge=0)]
+    first_started_at: AwareDatetime | None
+    last_ended_at: AwareDatetime | None
+    duration_s: Annotated[float | None, Field(description="From the first start to the last end.")]
+    input_tokens: Annotated[int | None, Field(ge=0, description="Null where no execution tells any.")]
+    output_tokens: Annotated[int | None, Field(ge=0)]
+    cost_usd: Annotated[float | None, Field(ge=0)]
+    cost_source: Annotated[
+        Literal["stated", "computed"] | None, Field(description="`computed`: at least in part from prices.")
+    ]
+    last_error_at: AwareDatetime | None
+    last_error: NotRequired[
+        Annotated[str | None, Field(description="First line, as the log states it; for who may read error texts.")]
+    ]
     traces_not_listed: Annotated[int, Field(description="Traces beyond the riskiest 1,000.")]
     agent_reliability: ReliabilityMetric
     agent_consistency: ConsistencyMetric

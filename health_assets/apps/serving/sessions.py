@@ -66,16 +66,22 @@ class SessionAnswer:
     """The JSON of a session or a line, whose its agents are, and when it was read.
 
     Args:
-        body: the JSON.
+        body: the JSON, an object.
+        texts: its members with texts of the logs, as JSON; empty without any.
         is_personal: whether one of its agents is somebody's own.
         teams: of its agents; None among them where one is of no team.
         read_at: when it was read.
     """
 
     body: bytes
+    texts: bytes = b""
     is_personal: bool
     teams: frozenset[str | None]
     read_at: datetime
+
+    def body_for(self, view: View) -> bytes:
+        """The JSON that a caller may see."""
+        return self.body[:-1] + b"," + self.texts[1:] if self.texts and view.shows_texts else self.body
 
     def is_visible(self, view: View) -> bool:
         """Whether a caller may see it: all agents are of the caller's teams, and personal ones want the full view."""
@@ -126,6 +132,7 @@ class Sessions:
             self._turn.release()
         fresh = found and SessionAnswer(
             body=dumps(found["answer"]),
+            texts=dumps(found["texts"]) if "texts" in found else b"",
             is_personal=found["is_personal"],
             teams=frozenset(found["teams"]),
             read_at=datetime.now(UTC),

@@ -1,7 +1,8 @@
 """Expectations of the tables of usage."""
 
 from health_assets.quality.every_table import OF_EVERY_TABLE
-from health_assets.quality.expectations import Check, Suite, at_least, between, equal, unique
+from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
+from health_assets.scoring.prices import SOURCES
 from health_assets.scoring.usage import AMOUNTS
 from health_assets.systems.agent_usage import batches
 
@@ -41,6 +42,7 @@ AGENT_USAGE = Suite(
     asset="agent_usage",
     checks=[
         *OF_BOTH,
+        Check(name="sources_are_known", expectations=one_of("cost_source", *SOURCES)),
         Check(name="costs_per_success_are_not_negative", expectations=between(0, None, "cost_per_success_usd")),
         Check(
             name="costs_per_success_are_there_where_cost_and_successes_are",

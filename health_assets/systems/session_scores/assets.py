@@ -17,7 +17,7 @@ from health_assets.systems.session_scores.evaluated_signals import (
     rules_of,
 )
 from health_assets.systems.session_scores.merged_traces import STATEMENT
-from health_assets.systems.session_scores.session_scores import reach_of_sessions, session_scores
+from health_assets.systems.session_scores.session_scores import reach_of_sessions, session_scores, worst_first
 from health_assets.systems.session_scores.trace_risks import trace_risks
 from health_assets.systems.session_scores.unmapped_evaluators import results_by_name
 
@@ -136,20 +136,13 @@ def _riskiest_traces(rows: ir.Table) -> ir.Table:
 
 
 def _worst_sessions(rows: ir.Table) -> ir.Table:
-    """Sessions without any signal are none of them: their score of 1 says that nothing could be evaluated."""
-    evaluated = rows.filter(rows.traces_evaluated > 0)
-    consistency = (evaluated.consistency_traces_evaluated > 0).ifelse(evaluated.agent_consistency, None)
-    return evaluated.order_by("agent_reliability", "agent_consistency", "hour", "session_id").select(
-        "hour",
-        "session_id",
-        "agent_id",
-        "agent_reliability",
-        agent_consistency=consistency,
-        total_traces="total_traces",
-        traces_evaluated="traces_evaluated",
-        max_risk="max_risk",
-        flagged=evaluated.flagged_traces.length(),
-    )
+    reliability = (rows.traces_evaluated > 0).ifelse(rows.agent_reliability, None)
+    consistency = (rows.consistency_traces_evaluated > 0).ifelse(rows.agent_consistency, None)
+    return worst_first(rows).select(
+        "hour", "session_id", "agent_id", "runs", "failures", agent_reliability=reliability,
+        agent_consistency=consistency, total_traces="total_traces", traces_evaluated="traces_evaluated",
+        max_risk="max_risk", flagged=rows.flagged_traces.length(), cost_usd="cost_usd", last_error="last_error",
+    )  # fmt: skip
 
 
 def _traces_flagged(rows: ir.Table) -> Mapping[str, ir.Value]:

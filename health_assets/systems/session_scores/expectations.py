@@ -3,6 +3,7 @@
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.schema.log_fields import SIGNALS
+from health_assets.scoring.prices import SOURCES
 from health_assets.systems.session_scores import batches
 from health_assets.systems.session_scores.session_scores import CONSISTENCY_BANDS, RELIABILITY_BANDS
 from health_assets.systems.session_scores.signal_risks import RISKS
@@ -76,6 +77,7 @@ TRACE_RISKS = Suite(
                 *at_least("traced_at", "oldest_event_at"),
             ],
         ),
+        Check(name="sources_of_costs_are_known", expectations=one_of("cost_source", *SOURCES)),
         Check(name="risks_are_between_0_and_1", expectations=between(0, 1, *RISKS, "step_risk")),
         Check(
             name="uncertainties_are_possible",
@@ -125,6 +127,7 @@ SESSION_SCORES = Suite(
                 *at_least("steps", "repeated_steps"),
             ],
         ),
+        Check(name="sources_of_costs_are_known", expectations=one_of("cost_source", *SOURCES)),
         Check(
             name="bands_are_known",
             expectations=[

@@ -24,7 +24,7 @@ from health_assets.systems.session_scores.signal_risks import SIGNALS
 TRACE = ("trace_id", CLAIMANT)
 """Columns that tell traces apart."""
 AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
-OF_RUN = ("status", "started_at", *AMOUNTS, *COUNTS, "error")
+OF_RUN = ("status", "started_at", *AMOUNTS, "cost_source", *COUNTS, "error")
 """What a trace has of its execution and its calls; null of one that is known from signals alone."""
 ERROR_CHARACTERS = 300
 _SAID = ("source_file", "line_number", "session_id", "agent_id", *SIGNALS)

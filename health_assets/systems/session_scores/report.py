@@ -15,7 +15,9 @@ from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import duration
+from health_assets.scoring.prices import COMPUTED
 from health_assets.scoring.relations import newest
+from health_assets.systems.session_scores.session_scores import worst_first
 from health_assets.warehouse.session import Session
 
 SESSIONS_SHOWN = 5
@@ -24,7 +26,7 @@ NOT_EVALUATED = Text("–", style="dim")
 SHOWN = (
     "session_id", "agent_reliability", "reliability_passed", "agent_consistency", "consistency_passed",
     "traces_evaluated", "consistency_traces_evaluated", "runs", "failures", "first_started_at", "last_ended_at",
-    "input_tokens", "output_tokens", "cost_usd", "last_error",
+    "input_tokens", "output_tokens", "cost_usd", "cost_source", "last_error",
 )  # fmt: skip
 
 
@@ -50,13 +52,7 @@ def _counts(scores: ir.Table) -> ir.Table:
 
 
 def _worst(scores: ir.Table) -> ir.Table:
-    """The sessions with the most failed runs, then the least reliable of those that could be evaluated."""
-    found = scores.filter((scores.traces_evaluated > 0) | (scores.failures > 0))
-    share = found.failures / found.runs.nullif(0)
-    in_order = found.order_by(
-        found.failures.desc(), share.desc(nulls_first=False), "agent_reliability", "agent_consistency", "session_id"
-    )
-    return in_order.select(*SHOWN).limit(SESSIONS_SHOWN)
+    return worst_first(scores).select(*SHOWN).limit(SESSIONS_SHOWN)
 
 
 def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int, with_failures: int) -> Text:
@@ -95,8 +91,12 @@ def _table(sessions: list[dict[str, Any]], *, is_brief: bool) -> Table:
             consistency if one["consistency_traces_evaluated"] else NOT_EVALUATED,
             *(() if is_brief else [error]),
         )  # fmt: skip
+    captions = []
     if not all(one["consistency_traces_evaluated"] for one in sessions):
-        table.caption = "– not evaluated: no trace has a signal, or for consistency a confidence signal"
+        captions.append("– not evaluated: no trace has a signal, or for consistency a confidence signal")
+    if not is_brief and any(one["cost_source"] == COMPUTED for one in sessions):
+        captions.append("~ computed from list prices, at least in part")
+    table.caption = "\n".join(captions) or None
     return table
 
 
@@ -104,10 +104,11 @@ def _usage(session: dict[str, Any]) -> tuple[str, str, str]:
     """The time from the first start to the last end, all tokens, and the cost."""
     started, ended, cost = session["first_started_at"], session["last_ended_at"], session["cost_usd"]
     tokens = [told for name in ("input_tokens", "output_tokens") if (told := session[name]) is not None]
+    sign = "~" if session["cost_source"] == COMPUTED else ""
     return (
         duration((ended - started).total_seconds()) if started and ended else "",
         f"{sum(tokens):,}" if tokens else "",
-        "" if cost is None else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}",
+        "" if cost is None else f"{sign}${cost:,.4f}" if cost < 1 else f"{sign}${cost:,.2f}",
     )
 
 

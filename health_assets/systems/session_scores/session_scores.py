@@ -16,7 +16,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
 from health_assets.scoring.relations import lookup, spine
-from health_assets.scoring.usage import summed
+from health_assets.scoring.usage import source_of_sum, summed
 from health_assets.systems.session_scores.computed_signals import COUNTS, with_counts
 from health_assets.systems.session_scores.merged_traces import (
     AMOUNTS,
@@ -210,6 +210,16 @@ def _merged_again(
     return merged.semi_join(wanted, ["hour", *TRACE])
 
 
+def worst_first(scores: ir.Table) -> ir.Table:
+    """The sessions with the most failed runs, then the least reliable of those that could be evaluated."""
+    found = scores.filter((scores.traces_evaluated > 0) | (scores.failures > 0))
+    share = found.failures / found.runs.nullif(0)
+    return found.order_by(
+        found.failures.desc(), share.desc(nulls_first=False), "agent_reliability", "agent_consistency", "session_id",
+        found.hour.desc(),
+    )  # fmt: skip
+
+
 # -- the scores --------------------------------------------------------------------------------------------------------
 
 
@@ -263,6 +273,7 @@ def _sums_of_runs(traces: ir.Table, latest: ir.Value) -> dict[str, ir.Value]:
         "last_ended_at": traces.traced_at.max(where=is_run),
         **{name: summed(traces, name) for name in AMOUNTS},
         **{name: traces[name].sum().cast("int64") for name in COUNTS},
+        "cost_source": source_of_sum(traces),
         "last_error": traces.error.argmax(latest, where=has_error),
         "last_error_at": traces.traced_at.max(where=has_error),
     }

@@ -39,6 +39,7 @@ class TraceRisk(Hourly, table=True):
     tool_failures: int | None = count("Tool calls that failed.")
     steps: int | None = count("Tool calls of known arguments and model calls of known answer.")
     repeated_steps: int | None = count("Steps that repeat earlier ones, alone or in a cycle.")
+    cost_source: str | None = text("`stated`, or `computed` from prices; null without a cost.")
     error: str | None = text("First line of a failed execution's error, 300 characters at most.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
@@ -101,6 +102,9 @@ class SessionScore(Hourly, table=True):
     tool_failures: int | None = count("Tool calls that failed.")
     steps: int | None = count("Tool calls of known arguments and model calls of known answer.")
     repeated_steps: int | None = count("Steps that repeat earlier ones of their execution, alone or in a cycle.")
+    cost_source: str | None = text(
+        "`stated`, or `computed` where the cost of any execution was computed from prices; null without a cost."
+    )
     last_error: str | None = text(
         "First line of the error of the latest failed execution that states one, 300 characters at most."
     )

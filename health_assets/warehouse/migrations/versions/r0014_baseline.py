@@ -680,6 +680,7 @@ def upgrade() -> None:
         sa.Column("tool_failures", sa.BigInteger(), nullable=True),
         sa.Column("steps", sa.BigInteger(), nullable=True),
         sa.Column("repeated_steps", sa.BigInteger(), nullable=True),
+        sa.Column("cost_source", sa.String(collation="C"), nullable=True),
         sa.Column("last_error", sa.String(collation="C"), nullable=True),
         sa.Column("last_error_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("traces_evaluated", sa.BigInteger(), nullable=True),
@@ -1017,6 +1018,7 @@ def upgrade() -> None:
         sa.Column("tool_failures", sa.BigInteger(), nullable=True),
         sa.Column("steps", sa.BigInteger(), nullable=True),
         sa.Column("repeated_steps", sa.BigInteger(), nullable=True),
+        sa.Column("cost_source", sa.String(collation="C"), nullable=True),
         sa.Column("error", sa.String(collation="C"), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
     )

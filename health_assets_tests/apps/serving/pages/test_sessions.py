@@ -150,6 +150,18 @@ def test_a_report_begins_its_sessions_with_the_most_failed_runs(tmp_path: Path) 
     assert second.split()[:4] == ["mostly", "good", "14", "1"]
 
 
+def test_dagsters_preview_begins_with_the_sessions_that_failed_most(tmp_path: Path) -> None:
+    project = failed_sessions(tmp_path).project
+    metadata = project.materialize(HourRange(START, START + 2 * HOUR), only=["session_scores"])["session_scores"]
+    heading, _, *rows = metadata["worst sessions"].text.splitlines()
+    names = [cell.strip() for cell in heading.split("|")]
+    found = [dict(zip(names, (cell.strip() for cell in row.split("|")), strict=True)) for row in rows]
+    assert [(one["session_id"], one["failures"], one["last_error"]) for one in found] == [
+        ("outage", "13", "refused 12"), ("mostly good", "1", "nan"),
+    ]  # fmt: skip
+    assert {one["agent_reliability"] for one in found} == {"nan"}
+
+
 def test_sessions_stand_by_reliability_with_the_newest_scores_of_the_warehouse(world: World) -> None:
     expected = world.project.query(
         """
