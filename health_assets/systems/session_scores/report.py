@@ -17,6 +17,7 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import duration
 from health_assets.scoring.prices import COMPUTED
 from health_assets.scoring.relations import newest
+from health_assets.systems.session_scores.computed_signals import COUNTS
 from health_assets.systems.session_scores.session_scores import worst_first
 from health_assets.warehouse.session import Session
 
@@ -26,7 +27,7 @@ NOT_EVALUATED = Text("–", style="dim")
 SHOWN = (
     "session_id", "agent_reliability", "reliability_passed", "agent_consistency", "consistency_passed",
     "traces_evaluated", "consistency_traces_evaluated", "runs", "failures", "first_started_at", "last_ended_at",
-    "input_tokens", "output_tokens", "cost_usd", "cost_source", "last_error",
+    "input_tokens", "output_tokens", "cost_usd", "cost_source", *COUNTS, "last_error",
 )  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def _table(sessions: list[dict[str, Any]], *, is_brief: bool) -> Table:
     """Sessions with their runs and scores, and unless it is brief with their usage and last error."""
     table = plain_table()
     table.add_column("worst sessions", no_wrap=True, max_width=30)
-    more = () if is_brief else ("duration", "tokens", "cost")
+    more = () if is_brief else ("failed tools", "repeats", "duration", "tokens", "cost")
     for heading in ("runs", "failed", *more, "reliable", "consistent"):
         table.add_column(heading, justify="right", no_wrap=True)
     if not is_brief:
@@ -85,8 +86,9 @@ def _table(sessions: list[dict[str, Any]], *, is_brief: bool) -> Table:
         reliability = _score(one["agent_reliability"], is_passed=one["reliability_passed"])
         consistency = _score(one["agent_consistency"], is_passed=one["consistency_passed"])
         error = Text(printable(" ".join((one["last_error"] or "").split())))
+        told = () if is_brief else (*_calls(one), *_usage(one))
         table.add_row(
-            Text(printable(one["session_id"])), f"{one['runs']:,}", failures, *(() if is_brief else _usage(one)),
+            Text(printable(one["session_id"])), f"{one['runs']:,}", failures, *told,
             reliability if one["traces_evaluated"] else NOT_EVALUATED,
             consistency if one["consistency_traces_evaluated"] else NOT_EVALUATED,
             *(() if is_brief else [error]),
@@ -98,6 +100,12 @@ def _table(sessions: list[dict[str, Any]], *, is_brief: bool) -> Table:
         captions.append("~ computed from list prices, at least in part")
     table.caption = "\n".join(captions) or None
     return table
+
+
+def _calls(session: dict[str, Any]) -> tuple[str, ...]:
+    """The tool calls that failed and the steps that repeat, each of how many; empty where none is known."""
+    pairs = (("tool_failures", "tool_calls"), ("repeated_steps", "steps"))
+    return tuple(f"{session[part]:,} of {session[whole]:,}" if session[whole] else "" for part, whole in pairs)
 
 
 def _usage(session: dict[str, Any]) -> tuple[str, str, str]:
