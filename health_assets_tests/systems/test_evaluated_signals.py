@@ -186,6 +186,75 @@ def test_without_an_entry_no_score_changes(project: Project) -> None:
     assert trace["confidence_risk"] is None
 
 
+# -- violations --------------------------------------------------------------------------------------------------------
+
+
+def judged(project: Project, *results: Record, **fields: Any) -> tuple[Row, list[Row]]:
+    """The row of an agent with one evaluation run after these results, and what the results state."""
+    run = execution("e", "a", END, task_id="t", session_id="s", **fields)
+    project.write_log("a.jsonl", [line(record) for record in [run, *results]])
+    project.materialize(HOUR_ONE, only=[*STEPS, "task_consistency", "agent_reliability"])
+    [row] = project.rows("agent_reliability")
+    return row, sorted(project.rows("evaluated_signals"), key=lambda one: one["line_number"])
+
+
+def test_a_result_below_the_threshold_is_a_violation_and_one_at_it_is_none(tables: Project) -> None:
+    """The worst is medium, in one run of one: 1 - 1 * 1/2."""
+    tables.write_targets(
+        evaluators(
+            {"match": "toxicity", "violation": "medium", "direction": "lower_is_better", "threshold": 0.7},
+            {"match": "pii", "violation": "high", "scale": [1, 5]},
+            {"match": "tone", "violation": "low", "categories": {"friendly": 1, "rude": 0.25}, "threshold": 0.5},
+        )
+    )
+    row, results = judged(
+        tables, result("toxicity", value=0.7), result("toxicity", value=0.71), result("pii", value=3),
+        result("tone", label="rude"), result("tone", label="friendly"), result("tone", label="unknown"),
+    )  # fmt: skip
+    found = [(one["evaluator"], one["value"], one["is_violation"], one["severity"]) for one in results]
+    assert found == [
+        ("toxicity", pytest.approx(0.3), False, "medium"), ("toxicity", pytest.approx(0.29), True, "medium"),
+        ("pii", 0.5, False, "high"), ("tone", 0.25, True, "low"), ("tone", 1, False, "low"),
+    ]  # fmt: skip
+    assert {one["signal"] for one in results} == {"violation"}
+    assert (row["judged"], row["violated"]) == (1, 1)
+    assert (row["s_comp"], row["s_harm"], row["r_saf"]) == (0, 0.5, 0.5)
+
+
+def test_a_violation_is_no_signal_of_its_trace(project: Project) -> None:
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    judged(project, result("pii", value=0))
+    [trace] = project.rows("trace_risks")
+    assert trace["step_risk"] is None
+
+
+def test_a_good_result_makes_a_run_judged_and_clears_nothing_that_was_said(project: Project) -> None:
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    row, _ = judged(project, result("pii", value=1))
+    assert (row["judged"], row["violated"], row["r_saf"]) == (1, 0, 1)
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    row, _ = judged(project, result("pii", value=1), violations=[{"constraint": "c", "severity": "low"}])
+    assert (row["judged"], row["violated"], row["s_harm"]) == (1, 1, 0.75)
+
+
+def test_a_person_is_believed_before_an_evaluator(project: Project) -> None:
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    at = (START + timedelta(minutes=35)).isoformat()
+    cleared = {"type": "judgement", "execution_id": "e", "at": at, "violations": [], "judged_by": "person"}
+    project.write_log("judgements/people.jsonl", [line(cleared)])
+    row, [one] = judged(project, result("pii", value=0))
+    assert one["is_violation"] is True
+    assert (row["judged"], row["violated"]) == (1, 0)
+
+
+def test_a_result_counts_as_a_violation_from_its_own_hour_on(project: Project) -> None:
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    write_run = execution("e", "a", END, task_id="t")
+    project.write_log("a.jsonl", [line(write_run), line(result("pii", 70, value=0))])
+    project.materialize(TWO_HOURS, only=[*STEPS, "task_consistency", "agent_reliability"])
+    assert [(row["judged"], row["violated"]) for row in project.rows("agent_reliability")] == [(0, 0), (1, 1)]
+
+
 # -- what a result is about --------------------------------------------------------------------------------------------
 
 
