@@ -49,7 +49,7 @@ def evaluated_signals(
         hours: the hours to make rows for.
         lookback_hours: how many hours apart a result and its execution may be.
     """
-    results = _valued(evaluations, *rules)
+    results = _with_whole_ids(_valued(evaluations, *rules), executions, calls)
     results = results.mutate(given_in=results.hour, evaluated=results.execution_id, named=claimant_of(results))
     results = results.drop("hour", "execution_id", "agent_id", "agent_id_reported")
     asked = results.filter(results.evaluated.notnull()).select(*_ASKED).distinct()
@@ -123,6 +123,16 @@ def _valued(evaluations: ir.Table, rules: ir.Table, categories: ir.Table) -> ir.
         share=to_12_decimals(share.nullif(float("nan"))), least_allowed=to_12_decimals(of_scale(labelled.worst_allowed))
     )
     return valued.filter(valued.share.notnull(), valued.share.between(0.0, 1.0))
+
+
+def _with_whole_ids(results: ir.Table, executions: ir.Table, calls: Sequence[ir.Table]) -> ir.Table:
+    """Results that name a span by its id alone, as Phoenix does, with the id of the execution or call made of it."""
+    made = [executions.select("span_id", whole_id="execution_id")]
+    made += [one.select("span_id", whole_id="call_id") for one in calls]
+    spans = ibis.union(*made).filter(ibis._.span_id.notnull()).distinct()
+    joined = results.left_join(spans, results.execution_id == spans.span_id)
+    columns = {name: results[name] for name in results.columns}
+    return joined.select(**columns | {"execution_id": ibis.coalesce(spans.whole_id, results.execution_id)})
 
 
 def _executions_of(asked: ir.Table, runs: ir.Table, calls: Sequence[ir.Table], lookback_hours: int) -> ir.Table:
