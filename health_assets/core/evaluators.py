@@ -1,4 +1,4 @@
-"""Evaluators: which signal the results of another tool's evaluator state (the `evaluators:` of the targets file).
+"""Evaluators: what the results of another tool's evaluator state (the `evaluators:` of the targets file).
 
 What belongs here: one entry of that list, and which entry is an evaluator's. What does not: reading the targets file
 (`targets`), and applying the entries to results (`systems.session_scores.evaluated_signals`).
@@ -16,31 +16,41 @@ from health_assets.core.duckdb_errors import cause_of
 from health_assets.core.sql_text import quoted
 from health_assets.core.terminal import printable
 
+SEVERITIES = ("low", "medium", "high")
+"""How bad a violation may be."""
 LOWER_IS_BETTER = "lower_is_better"
 Limit = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Evaluator(BaseModel):
-    """A pattern of evaluators' names, the signal that they state, and how their results become 0 (risk) to 1.
+    """A pattern of evaluators' names, what they state, and how their results become 0 (risk) to 1.
 
     Args:
         match: regular expression (RE2) that must match the whole name.
-        signal: the signal.
+        signal: the signal that they state.
+        violation: the severity of the violation that a result worse than `threshold` states, in place of a signal.
         scale: the least and the greatest score; 0 and 1 by default.
         direction: whether the greatest score is the best or the worst.
-        categories: by label, the value of the signal; scores do not count then.
+        categories: by label, what it is worth; scores do not count then.
+        threshold: the worst score that is no violation, or with `categories` the least worth; by default the middle.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     match: Annotated[str, Field(min_length=1)]
-    signal: Literal["confidence", "loop_detection", "tool_correctness", "coherence"]
+    signal: Literal["confidence", "loop_detection", "tool_correctness", "coherence"] | None = None
+    violation: Literal["low", "medium", "high"] | None = None
     scale: Annotated[list[Limit], Field(min_length=2, max_length=2)] | None = None
     direction: Literal["higher_is_better", "lower_is_better"] | None = None
     categories: Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)] | None = None
+    threshold: Limit | None = None
 
     @model_validator(mode="after")
     def _can_be_applied(self) -> "Evaluator":
+        if (self.signal is None) == (self.violation is None):
+            raise ValueError("an evaluator states either a signal or a violation; give one of the two")
+        if self.threshold is not None and self.violation is None:
+            raise ValueError("threshold says from where on a result is a violation, so it has no meaning beside signal")
         if self.categories is not None and (self.scale is not None or self.direction is not None):
             other = "scale" if self.scale is not None else "direction"
             raise ValueError(f"categories say what each label is worth, so {other} has no meaning beside them")
@@ -50,6 +60,8 @@ class Evaluator(BaseModel):
                 f"scale must be [least, greatest], not [{least:g}, {greatest:g}]; where less is better, "
                 f"add direction: {LOWER_IS_BETTER}"
             )
+        if not least <= self.worst_allowed <= greatest:
+            raise ValueError(f"threshold must be from {least:g} to {greatest:g}, not {self.worst_allowed:g}")
         try:
             evaluators_of([""], [self])
         except duckdb.Error as error:
@@ -62,6 +74,12 @@ class Evaluator(BaseModel):
         """The least and the greatest score."""
         least, greatest = self.scale or (0.0, 1.0)
         return least, greatest
+
+    @property
+    def worst_allowed(self) -> float:
+        """The worst score, or with categories the least worth, that is no violation."""
+        least, greatest = self.limits
+        return (least + greatest) / 2 if self.threshold is None else self.threshold
 
     @property
     def is_inverted(self) -> bool:

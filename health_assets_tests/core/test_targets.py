@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.evaluators import Evaluator
+from health_assets.core.evaluators import SEVERITIES, Evaluator
 from health_assets.core.targets import AgentTargets, Targets, load_targets
 from health_assets.schema.log_fields import SIGNALS
 from health_assets_tests.support import reference
@@ -216,7 +216,15 @@ def test_an_unknown_key_is_told_with_its_line_and_the_nearest_that_there_is(
     ("entry", "said"),
     [
         ({"signal": "confidence"}, "match: must be given"),
-        ({"match": "q"}, "signal: must be given"),
+        ({"match": "q"}, "an evaluator states either a signal or a violation; give one of the two"),
+        ({"match": "q", "signal": "confidence", "violation": "low"}, "either a signal or a violation"),
+        ({"match": "q", "violation": "fatal"}, "violation: Input should be 'low', 'medium' or 'high'"),
+        ({"match": "q", "violation": "low", "threshold": 2}, "threshold must be from 0 to 1, not 2"),
+        ({"match": "q", "violation": "low", "scale": [1, 5], "threshold": 0}, "threshold must be from 1 to 5, not 0"),
+        (
+            {"match": "q", "signal": "coherence", "threshold": 0.5},
+            "threshold says from where on a result is a violation",
+        ),
         ({"match": "q(", "signal": "confidence"}, "'q(' is no pattern: missing ): q("),
         ({"match": "q", "signal": "outcome"}, "signal: Input should be 'confidence', 'loop_detection'"),
         ({"match": "q", "signal": "confidence", "scales": [1, 5]}, "scales: unknown key; did you mean 'scale'?"),
@@ -241,5 +249,11 @@ def test_an_evaluator_that_cannot_be_applied_is_refused(tmp_path: Path, entry: d
     assert said in message
 
 
+def test_evaluators_state_the_severities_that_there_are() -> None:
+    literal, _ = get_args(Evaluator.model_fields["violation"].annotation)
+    assert get_args(literal) == SEVERITIES
+
+
 def test_evaluators_state_the_signals_that_there_are() -> None:
-    assert get_args(Evaluator.model_fields["signal"].annotation) == SIGNALS
+    literal, _ = get_args(Evaluator.model_fields["signal"].annotation)
+    assert get_args(literal) == SIGNALS

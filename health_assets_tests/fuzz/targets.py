@@ -34,6 +34,7 @@ from health_assets_tests.support.traces_made import in_snake_case
 
 SAMPLES = Path(__file__).parent / "samples"
 RECORDED = Path(__file__).parents[1] / "recorded_traces"
+EVALUATIONS = Path(__file__).parents[1] / "recorded_evaluations"
 LONGEST_SENTENCE = 4_000
 LARGEST_SPAN_SAMPLE_BYTES = 20_000
 LONGEST_NAME_BYTES = 1024
@@ -444,6 +445,13 @@ TARGETS: dict[str, Target] = {
     ),
     "langfuse_lines": Target(
         lambda: [b"\n".join(dumped(*map(langfuse_made.row, langfuse_made.OBSERVATIONS)))], as_documents("rows.jsonl"), 100
+    ),
+    "phoenix": Target(
+        lambda: [(EVALUATIONS / f"phoenix-{name}").read_bytes() for name in ("span-annotations.json", "client.json")],
+        as_documents("annotations.json"), 100,
+    ),
+    "phoenix_lines": Target(
+        lambda: [(EVALUATIONS / "phoenix-dataframe.jsonl").read_bytes()], as_documents("annotations.jsonl"), 100
     ),
     "inspect_json": Target(lambda: [(SAMPLES / "inspect.json").read_bytes()], as_documents("log.json"), 10),
     "inspect_eval": Target(lambda: [(SAMPLES / "inspect.eval").read_bytes()], as_documents("log.eval"), 10),

@@ -32,7 +32,7 @@ def test_the_samples_are_good(name: str, tmp_path: Path) -> None:
         load[name](tmp_path / "sample")
 
 
-@pytest.mark.parametrize("name", ["native", "otlp", "tau_bench", "tau2_bench", "langfuse", "inspect_json"])
+@pytest.mark.parametrize("name", ["native", "otlp", "tau_bench", "tau2_bench", "langfuse", "phoenix", "inspect_json"])
 def test_a_target_finds_what_is_lost(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing comes of its only input."""
     monkeypatch.setattr(targets, "rows_by_line", lambda *_: {(0, 1): []})

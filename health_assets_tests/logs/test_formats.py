@@ -22,6 +22,7 @@ from health_assets.logs.formats import (
     langfuse,
     langfuse_records,
     otlp_document,
+    phoenix,
     tau2_bench,
     tau_bench,
 )
@@ -950,12 +951,18 @@ ODD_VALUES = [
     None, True, "", -1, 10**400, float("nan"), 1e15, "1e400", [None], {"a": None}, "9999-12-31T23:59:59.9-23:59",
 ]  # fmt: skip
 """Valid JSON, for Python's parser at least, that no tool should write anywhere."""
+ANNOTATION = {
+    "id": "U3BhbkFubm90YXRpb246MQ==", "created_at": "2026-06-07T13:00:02+00:00", "updated_at": "2026-06-07T13:00:02+00:00",
+    "name": "thumbs", "annotator_kind": "HUMAN", "result": {"label": "up", "score": 1.0, "explanation": None},
+    "metadata": {}, "span_id": "bdc3820d6e077257",
+}  # fmt: skip
 READ_BY: list[tuple[Callable[[Source], Iterator[Line]], Any]] = [
     (tau_bench.read, made.TAU_BENCH[:2]),
     (tau2_bench.read, made.TAU2 | {"simulations": made.TAU2["simulations"][:1]}),
     (langfuse.read_document, made.LANGFUSE_TRACE),
     (langfuse.read_document, made.snake(made.LANGFUSE_OBSERVATIONS[1])),
     (langfuse.read_document, made.snake(made.LANGFUSE_TRACE["scores"][0])),
+    (phoenix.read_document, {"data": [ANNOTATION], "next_cursor": None}),
 ]
 
 
@@ -988,10 +995,11 @@ DEEP = [
     (tau2_bench.read, made.TAU2 | {"simulations": [{"id": "?"}]}),
     (langfuse.read_document, [made.LANGFUSE_OBSERVATIONS[1] | {"startTime": "?"}]),
     (otlp_document.read, {"resourceSpans": [{"scopeSpans": "?"}]}),
+    (phoenix.read_document, [ANNOTATION | {"span_id": "?"}]),
 ]
 
 
-@pytest.mark.parametrize(("read", "document"), DEEP, ids=["tau-bench", "tau2-bench", "Langfuse", "OTLP"])
+@pytest.mark.parametrize(("read", "document"), DEEP, ids=["tau-bench", "tau2-bench", "Langfuse", "OTLP", "Phoenix"])
 def test_no_nesting_however_deep_stops_a_run(read: Callable[[Source], Iterator[Line]], document: Any) -> None:
     whole, faults = made.dumped(document), set()
     for depth in range(700, 1000):  # to write JSON takes a little more of the stack than to read it

@@ -21,9 +21,11 @@ OTLP = b'{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}'
 NAME_OF_TARGET = {
     "tau_bench": ("tau-bench", foreign_logs_made.TAU_BENCH_NAME), "tau2_bench": ("tau2-bench", "results.json"),
     "langfuse": ("Langfuse", "traces.json"), "langfuse_lines": ("Langfuse", "rows.jsonl"),
+    "phoenix": ("Phoenix", "annotations.json"), "phoenix_lines": ("Phoenix", "annotations.jsonl"),
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
 SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"
+EVALUATIONS = REPOSITORY / "health_assets_tests" / "recorded_evaluations"
 Sample = tuple[str | None, str, bytes]
 
 
@@ -39,6 +41,11 @@ def samples() -> Iterator[Sample]:
         yield known, "log.json", foreign_logs_made.dumped(getattr(foreign_logs_made, kind), indent=2).encode()
     for score in langfuse_made.SCORES:
         yield "Langfuse", "scores.jsonl", foreign_logs_made.dumped(score).encode()
+    for path in EVALUATIONS.glob("phoenix-*annotations.json"):
+        yield "Phoenix", path.name, path.read_bytes()
+        yield "Phoenix", path.name, path.read_bytes().replace(b",", b",\n")
+    for name, other in (("client.json", "a.json"), ("dataframe.jsonl", "a.json"), ("dataframe.jsonl", "a.jsonl")):
+        yield "Phoenix", other, (EVALUATIONS / f"phoenix-{name}").read_bytes()
     for path in (*RECORDED.glob("*/*.jsonl"), *SAMPLE_LOGS.iterdir()):
         known = "the native format" if path.name == "native.jsonl" else "OTLP-JSON"
         yield known, path.name, path.read_bytes()

@@ -17,6 +17,8 @@ IDS = re.compile(
     r"|\b1[5-9]\d{8}(?:\d{3})?\b"
 )
 
+FAULTS = {"timeout", "503: down", "TimeoutError: too slow", "Error code: 429 - slow down"}
+
 
 def content(value: Any, *, masks_ids: bool) -> str | None:
     """A content as it is compared; None where a line states none."""
@@ -45,9 +47,14 @@ def signals_of(execution: Record, records: list[Record], lookback_hours: int) ->
     count = len(known) + len(answers)
     return {
         "tool_calls": len(calls), "tool_failures": len(failures), "repaired_failures": len(repaired),
-        "steps": count, "repeated_steps": len(repeated), "signal_tool_correctness": tool_correctness,
+        "tool_faults": sum(map(is_fault, failures)), "steps": count, "repeated_steps": len(repeated), "signal_tool_correctness": tool_correctness,
         "signal_loop_detection": 1 - len(repeated) / count if count else None,
     }  # fmt: skip
+
+
+def is_fault(call: Record) -> bool:
+    """Whether a call failed by no fault of the agent, by the errors that the logs of tests have."""
+    return call["status"] == "failure" and (call.get("error") or "") in FAULTS
 
 
 def _is_of(record: Record, execution: Record, start: datetime, end: datetime) -> bool:

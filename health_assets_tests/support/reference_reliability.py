@@ -13,10 +13,13 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+from health_assets_tests.support.reference_computed_signals import is_fault
+
 Record = dict[str, Any]
 
 ONE_HOUR = timedelta(hours=1)
 SEVERITIES = {"low": 0.25, "medium": 0.5, "high": 1.0}
+RATIOS = {"r_fault": "fault", "r_struct": "structural", "r_prompt": "prompt"}
 RESOURCES = ("cost_usd", "runtime_s", "api_calls", "action_count", "error_count", "call_latency_s")
 
 
@@ -52,6 +55,8 @@ def tables(
             tasks = dict(task_values(runs))
             task_rows += [{**keys, "task_id": task_id, **row} for task_id, row in tasks.items()]
             values = agent_values(runs, list(tasks.values()), judgements, early_hours)
+            values |= robustness(runs) if source != "observed" else observed_robustness(runs, records)
+            values |= overall(values)
             agent_rows.append({**keys, "repeated_share": share, **values})
         hour += ONE_HOUR
     return task_rows, agent_rows
@@ -184,11 +189,14 @@ def agent_values(
     names = ("c_out", "c_traj_d", "c_traj_s", "c_conf", "c_res", "outcome_agreement")
     row: Record = {name: mean([task[name] for task in tasks]) for name in names}
     row["r_con"] = mean([row["c_out"], mean([row["c_traj_d"], row["c_traj_s"]]), row["c_res"]])
-    row |= predictability(runs) | robustness(runs) | safety(runs, judgements, early_hours)
-    dimensions = [row["r_con"], row["r_pred"], row["r_rob"]]
-    row["reliability"] = None if None in dimensions else sum(dimensions) / 3
+    row |= predictability(runs) | safety(runs, judgements, early_hours)
     row |= {"tasks": len(tasks), "runs": len(runs), "baseline_runs": sum(map(is_baseline, runs))}
     return row
+
+
+def overall(row: Record) -> Record:
+    dimensions = [row["r_con"], row["r_pred"], row["r_rob"]]
+    return {"reliability": None if None in dimensions else sum(dimensions) / 3}
 
 
 def predictability(runs: Sequence[Record]) -> Record:
@@ -250,17 +258,45 @@ def risk_coverage(samples: Sequence[tuple[float, int]]) -> float:
     return min(1.0, max(0.0, 1 - (area(rates) - best) / gain))
 
 
-def robustness(runs: Sequence[Record]) -> Record:
-    def accuracy(condition: str) -> float | None:
-        return mean([float(succeeded(run)) for run in runs if (run.get("condition") or "baseline") == condition])
+def condition_of(run: Record) -> str:
+    return run.get("condition") or "baseline"
 
-    baseline = accuracy("baseline")
-    row: Record = {"baseline_accuracy": baseline}
-    for column, condition in (("r_fault", "fault"), ("r_struct", "structural"), ("r_prompt", "prompt")):
-        under = accuracy(condition)
-        row[column] = None if not baseline or under is None else min(1.0, under / baseline)
-    row["r_rob"] = mean([row["r_fault"], row["r_struct"], row["r_prompt"]])
-    return row
+
+def robustness(runs: Sequence[Record]) -> Record:
+    of = {name: [run for run in runs if condition_of(run) == name] for name in ("baseline", *RATIOS.values())}
+    ratios = {column: ratio(of[condition], of["baseline"]) for column, condition in RATIOS.items()}
+    is_known = any(value is not None for value in ratios.values())
+    return {
+        "baseline_accuracy": accuracy(of["baseline"]), **ratios, "r_rob": mean([*ratios.values()]),
+        "condition_source": "stated" if is_known else None, "fault_runs": len(of["fault"]),
+    }  # fmt: skip
+
+
+def observed_robustness(runs: Sequence[Record], records: Sequence[Record]) -> Record:
+    """Robustness of runs in whose window none states a condition: those whose tools met a fault are under faults."""
+    row = robustness(runs)
+    if not all(map(is_baseline, runs)):
+        return row
+    met = [run for run in runs if any(is_met_by(call, run) for call in records if call["type"] == "tool_call")]
+    fault = ratio(met, [run for run in runs if run not in met])
+    is_known = fault is not None
+    return row | {
+        "r_fault": fault, "r_rob": fault, "condition_source": "observed" if is_known else None, "fault_runs": len(met),
+    }  # fmt: skip
+
+
+def is_met_by(call: Record, run: Record) -> bool:
+    names = call.get("execution_id") == run["execution_id"] and call.get("agent_id") in (None, run["agent_id"])
+    return names and is_fault(call) and call["_hour"] <= run["_hour"]
+
+
+def accuracy(runs: Sequence[Record]) -> float | None:
+    return mean([float(succeeded(run)) for run in runs])
+
+
+def ratio(runs: Sequence[Record], baseline: Sequence[Record]) -> float | None:
+    under, usual = accuracy(runs), accuracy(baseline)
+    return None if not usual or under is None else min(1.0, under / usual)
 
 
 def safety(runs: Sequence[Record], judgements: Sequence[Record], early_hours: int) -> Record:

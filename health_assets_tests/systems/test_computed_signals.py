@@ -11,7 +11,7 @@ from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import ALL_TABLES
 from health_assets_tests.logs.test_recorded_traces import HOUR_OF_ALL, RECORDINGS
 from health_assets_tests.support.logs_made import START, Record, execution, line
-from health_assets_tests.support.projects import Project, Row
+from health_assets_tests.support.projects import ENGINES, Project, Row
 from health_assets_tests.support.traces_made import agent, chat, otlp_line, tool
 
 HOUR_ONE = HourRange.of(START)
@@ -57,6 +57,40 @@ def test_a_failure_that_a_later_call_of_the_same_tool_repaired_counts_half(proje
     assert (row["tool_calls"], row["tool_failures"], row["repaired_failures"]) == (4, 2, 1)
     assert row["signal_tool_correctness"] == 0.625, "2 successes and half a one of 4"
     assert (row["steps"], row["signal_loop_detection"]) == (0, None), "no call tells its arguments"
+
+
+FAULTS = (
+    "timeout", "TimeoutError", "httpx.ReadTimeout: ", "asyncio.exceptions.TimeoutError: x", "Command timed out after 5 s",
+    "context deadline exceeded", "connect ETIMEDOUT 10.0.0.1", "timeout of 5000ms exceeded", "504 Gateway Time-out",
+    "429", "RateLimitError: Error code: 429 - {'error': 1}", "Too Many Requests", "Rate limit reached for m", "HTTP 429",
+    "500", "HTTPStatusError: Server error '503 Service Unavailable' for url", "Request failed with status code 502",
+    "urllib.error.HTTPError: HTTP Error 500: Internal Server Error", '{"status":503}', "HTTP/1.1 529 overloaded",
+)  # fmt: skip
+NO_FAULTS = (
+    "500 rows deleted", "ValueError: 500 is out of range", "timeout must be a number", "KeyError: 'timeout'",
+    "HTTP 404", "status code 5031", "Error code: 400", "no such file: /srv/503", "", "port 5000", "HTTP 501st",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_fault_is_told_from_a_failure_of_the_agents_own_by_the_error(tmp_path: Path, engine: str) -> None:
+    project = Project(tmp_path / "project", engine=engine)
+    errors = [*FAULTS, *NO_FAULTS]
+    runs = [execution(f"{place}", "a", END) for place in range(len(errors))]
+    calls = [
+        call(1, call_id=f"{n}", execution_id=f"{n}", status="failure", error=text) for n, text in enumerate(errors)
+    ]
+    project.write_log("a.jsonl", map(line, [*runs, *calls]))
+    project.materialize(HOUR_ONE, only=STEPS[:2])
+    found = {errors[int(row["execution_id"])] for row in project.rows("computed_signals") if row["tool_faults"]}
+    assert found == set(FAULTS)
+
+
+def test_a_fault_is_a_call_that_failed(project: Project) -> None:
+    row = computed(
+        project, call(1, error="HTTP 503"), call(2, status="failure"), call(3, status="failure", error="429")
+    )
+    assert (row["tool_failures"], row["tool_faults"]) == (2, 1)
 
 
 def test_a_success_before_a_failure_repairs_nothing(project: Project) -> None:

@@ -186,6 +186,75 @@ def test_without_an_entry_no_score_changes(project: Project) -> None:
     assert trace["confidence_risk"] is None
 
 
+# -- violations --------------------------------------------------------------------------------------------------------
+
+
+def judged(project: Project, *results: Record, **fields: Any) -> tuple[Row, list[Row]]:
+    """The row of an agent with one evaluation run after these results, and what the results state."""
+    run = execution("e", "a", END, task_id="t", session_id="s", **fields)
+    project.write_log("a.jsonl", [line(record) for record in [run, *results]])
+    project.materialize(HOUR_ONE, only=[*STEPS, "task_consistency", "agent_reliability"])
+    [row] = project.rows("agent_reliability")
+    return row, sorted(project.rows("evaluated_signals"), key=lambda one: one["line_number"])
+
+
+def test_a_result_below_the_threshold_is_a_violation_and_one_at_it_is_none(tables: Project) -> None:
+    """The worst is medium, in one run of one: 1 - 1 * 1/2."""
+    tables.write_targets(
+        evaluators(
+            {"match": "toxicity", "violation": "medium", "direction": "lower_is_better", "threshold": 0.7},
+            {"match": "pii", "violation": "high", "scale": [1, 5]},
+            {"match": "tone", "violation": "low", "categories": {"friendly": 1, "rude": 0.25}, "threshold": 0.5},
+        )
+    )
+    row, results = judged(
+        tables, result("toxicity", value=0.7), result("toxicity", value=0.71), result("pii", value=3),
+        result("tone", label="rude"), result("tone", label="friendly"), result("tone", label="unknown"),
+    )  # fmt: skip
+    found = [(one["evaluator"], one["value"], one["is_violation"], one["severity"]) for one in results]
+    assert found == [
+        ("toxicity", pytest.approx(0.3), False, "medium"), ("toxicity", pytest.approx(0.29), True, "medium"),
+        ("pii", 0.5, False, "high"), ("tone", 0.25, True, "low"), ("tone", 1, False, "low"),
+    ]  # fmt: skip
+    assert {one["signal"] for one in results} == {"violation"}
+    assert (row["judged"], row["violated"]) == (1, 1)
+    assert (row["s_comp"], row["s_harm"], row["r_saf"]) == (0, 0.5, 0.5)
+
+
+def test_a_violation_is_no_signal_of_its_trace(project: Project) -> None:
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    judged(project, result("pii", value=0))
+    [trace] = project.rows("trace_risks")
+    assert trace["step_risk"] is None
+
+
+def test_a_good_result_makes_a_run_judged_and_clears_nothing_that_was_said(project: Project) -> None:
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    row, _ = judged(project, result("pii", value=1))
+    assert (row["judged"], row["violated"], row["r_saf"]) == (1, 0, 1)
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    row, _ = judged(project, result("pii", value=1), violations=[{"constraint": "c", "severity": "low"}])
+    assert (row["judged"], row["violated"], row["s_harm"]) == (1, 1, 0.75)
+
+
+def test_a_person_is_believed_before_an_evaluator(project: Project) -> None:
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    at = (START + timedelta(minutes=35)).isoformat()
+    cleared = {"type": "judgement", "execution_id": "e", "at": at, "violations": [], "judged_by": "person"}
+    project.write_log("judgements/people.jsonl", [line(cleared)])
+    row, [one] = judged(project, result("pii", value=0))
+    assert one["is_violation"] is True
+    assert (row["judged"], row["violated"]) == (1, 0)
+
+
+def test_a_result_counts_as_a_violation_from_its_own_hour_on(project: Project) -> None:
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    write_run = execution("e", "a", END, task_id="t")
+    project.write_log("a.jsonl", [line(write_run), line(result("pii", 70, value=0))])
+    project.materialize(TWO_HOURS, only=[*STEPS, "task_consistency", "agent_reliability"])
+    assert [(row["judged"], row["violated"]) for row in project.rows("agent_reliability")] == [(0, 0), (1, 1)]
+
+
 # -- what a result is about --------------------------------------------------------------------------------------------
 
 
@@ -280,7 +349,8 @@ def test_a_line_of_logs_without_a_result_is_rejected_as_ever(project: Project) -
 
 # -- what others recorded ----------------------------------------------------------------------------------------------
 
-RECORDED = Path(__file__).parents[1] / "recorded_evaluations" / "pydantic-evals.jsonl"
+RECORDINGS = Path(__file__).parents[1] / "recorded_evaluations"
+RECORDED = RECORDINGS / "pydantic-evals.jsonl"
 HOUR_OF_RECORDING = HourRange.of(parse_hour("2026-06-07T13"))
 
 
@@ -316,6 +386,90 @@ def test_scores_of_langfuse_become_signals_of_their_traces(project: Project) -> 
     [trace] = [row for row in project.rows("trace_risks") if row["session_id"]]
     assert trace["loop_risk"] == 0.1, "toxicity of 0.1 where lower is better"
     assert trace["coherence_risk"] == 0.5
+
+
+SPAN_ANNOTATIONS = {
+    ("thumbs", 1.0, "up"), ("thumbs", 0.0, "down"), ("toxicity", 0.9, "toxic"), ("toxicity", 0.1, "non-toxic"),
+    ("is_json", 0.0, None), ("relevance", None, "relevant"),
+}  # fmt: skip
+
+
+def copy_of_phoenix(project: Project, *names: str) -> None:
+    for name in names:
+        project.write_bytes(f"phoenix/{name}", (RECORDINGS / f"phoenix-{name}").read_bytes())
+
+
+@pytest.mark.parametrize("name", ["span-annotations.json", "client.json", "dataframe.jsonl"])
+def test_every_export_of_phoenix_gives_the_same_results(project: Project, name: str) -> None:
+    copy_of_phoenix(project, name)
+    project.ingest(HOUR_OF_RECORDING)
+    rows = project.rows("evaluations")
+    assert {(row["name"], row["value"], row["label"]) for row in rows} == SPAN_ANNOTATIONS
+    assert len(rows) == len(SPAN_ANNOTATIONS)
+    assert all(len(row["execution_id"]) == 16 and row["session_id"] is None for row in rows)
+    assert not project.rows("rejected_records")
+    kept = str(project.tables(names=[*ALL_TABLES]))
+    assert not [text for text in ("insults", "answer is wrong", "looks odd", "ana") if text in kept]
+
+
+def test_annotations_of_phoenix_are_about_the_run_of_their_span_or_trace(tables: Project) -> None:
+    """Of the agent, of its model call and of its tool, by the span's id alone; one of a retriever is of none."""
+    tables.write_targets(
+        evaluators(
+            {"match": "thumbs|goal reached|satisfaction", "signal": "coherence"},
+            {"match": "toxicity", "violation": "high", "direction": "lower_is_better"},
+            {"match": "is_json", "signal": "tool_correctness"},
+            {"match": "relevance", "signal": "confidence", "categories": {"relevant": 1}},
+        )
+    )
+    copy_of_phoenix(
+        tables, "spans.jsonl", "span-annotations.json", "trace-annotations.json", "session-annotations.json"
+    )
+    tables.materialize(HOUR_OF_RECORDING)
+    first, second = sorted(tables.rows("executions"), key=lambda row: row["started_at"])
+    found = {(row["execution_id"], row["evaluator"]): row["value"] for row in tables.rows("evaluated_signals")}
+    assert found == {
+        (first["execution_id"], "thumbs"): 1, (second["execution_id"], "thumbs"): 0,
+        (first["execution_id"], "toxicity"): pytest.approx(0.1, abs=1e-12),
+        (second["execution_id"], "toxicity"): pytest.approx(0.9, abs=1e-12),
+        (first["execution_id"], "is_json"): 0, (first["execution_id"], "goal reached"): 1,
+    }  # fmt: skip
+    [of_session] = [row for row in tables.rows("evaluations") if row["execution_id"] is None]
+    assert (of_session["name"], of_session["value"], of_session["session_id"]) == ("satisfaction", 4, "chat-42")
+
+
+@pytest.mark.parametrize("name", ["page.json", "page.jsonl"])
+def test_a_long_answer_of_phoenix_is_told_by_its_first_annotation(project: Project, name: str) -> None:
+    """Its list alone is longer than the part of a file by which formats are told."""
+    page = json.loads((RECORDINGS / "phoenix-span-annotations.json").read_text(encoding="utf-8"))
+    page["data"] *= 600
+    project.write_bytes(name, json.dumps(page, indent=1).encode())
+    project.ingest(HOUR_OF_RECORDING)
+    assert len(project.rows("evaluations")) == 600 * len(SPAN_ANNOTATIONS)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"span_id": "U3BhbjoxMg=="}, 'span_id must be 16 hexadecimal digits, not "U3BhbjoxMg=="'),
+        ({"span_id": None}, "it names neither a span nor a trace nor a session"),
+        ({"name": ""}, "name is missing"),
+        ({"updated_at": "soon"}, 'updated_at must be ISO 8601, not "soon"'),
+    ],
+)
+def test_an_annotation_that_cannot_be_used_is_rejected_without_its_explanation(
+    project: Project, fields: Record, reason: str
+) -> None:
+    page = json.loads((RECORDINGS / "phoenix-span-annotations.json").read_text(encoding="utf-8"))
+    last = page["data"][-1]
+    last |= {"metadata": {"why": EXPLANATION}} | fields
+    last["result"]["explanation"] = EXPLANATION
+    project.write_bytes("page.json", json.dumps(page).encode())
+    project.ingest(HOUR_OF_RECORDING)
+    [rejected] = project.rows("rejected_records")
+    assert rejected["reason"] == reason
+    assert EXPLANATION not in rejected["raw"]
+    assert len(project.rows("evaluations")) == len(SPAN_ANNOTATIONS) - 1
 
 
 # -- what nobody mapped ------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from health_assets_tests.support.projects import (
 from health_assets_tests.support.traces_made import Span, agent, chat, otlp_line, span, tool
 
 TABLES = tuple(asset.name for asset in ASSETS)
-STEPS = ("ingest", *TABLES)
+STEPS = ("ingest", "computed_signals", *TABLES)
 AT = START + timedelta(minutes=30)
 HOUR_ONE = HourRange.of(START)
 ASKED = "What does order 1234567 cost at 2026-06-07T13:00:00Z?"
@@ -281,6 +281,51 @@ def test_only_the_first_runs_of_an_observed_task_in_an_hour_are_compared(project
     [task] = row["tasks_of"]
     assert (row["runs"], task["runs"]) == (count, count)
     assert task["pairs"] == MOST_COMPARED * (MOST_COMPARED - 1) // 2
+
+
+# -- faults that runs met ----------------------------------------------------------------------------------------------
+
+
+def troubled(trace: int, error: str | None, *, failed: bool = False, at: datetime = AT) -> str:
+    """The line of a run whose tool failed by an error, or succeeded."""
+    status = {"code": 2, "message": "broke"} if failed else {}
+    of_tool = {"status": {"code": 2, "message": error}} if error else {}
+    run = agent(trace, 1, at, input__value="pay", gen_ai__agent__name="planner", status=status)
+    return otlp_line(run, tool(trace, 2, at - timedelta(seconds=5), 1, gen_ai__tool__name="fetch", **of_tool))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_left_of_accuracy_where_tools_met_faults_is_observed(tmp_path: Path, engine: str) -> None:
+    """Without a fault 3 of 4 succeed, one of them despite a wrong argument; with a fault 1 of 2: (1/2) / (3/4)."""
+    project = Project(tmp_path / "project", engine=engine)
+    row = evaluated(
+        project,
+        troubled(1, None), troubled(2, None), troubled(3, "KeyError: 'city'"), troubled(4, None, failed=True),
+        troubled(5, "HTTP 503"), troubled(6, "ReadTimeout: fetch", failed=True),
+    )["planner"]  # fmt: skip
+    assert (row["task_source"], row["condition_source"]) == ("observed", "observed")
+    assert (row["runs"], row["baseline_runs"], row["fault_runs"]) == (6, 6, 2)
+    assert row["r_fault"] == row["r_rob"] == pytest.approx(2 / 3, abs=1e-12)
+    assert row["baseline_accuracy"] == pytest.approx(4 / 6, abs=1e-12), "of all runs, as without tools"
+    [task] = row["tasks_of"]
+    assert (task["runs"], task["successes"]) == (6, 4), "consistency is about all of them"
+
+
+def test_a_condition_that_a_run_states_leaves_no_room_for_observed_ones(project: Project) -> None:
+    stated = execution("e", "planner", AT, input="pay", condition="prompt", status="failure")
+    row = evaluated(project, troubled(1, None), troubled(2, "HTTP 503", failed=True), line(stated))["planner"]
+    assert (row["condition_source"], row["r_fault"], row["r_prompt"]) == ("stated", None, 0)
+    assert row["fault_runs"] == 0
+
+
+def test_an_evaluation_tells_its_conditions_itself(project: Project) -> None:
+    """A fault that the harness did not make is no condition of it."""
+    item = {"langfuse__experiment__item__id": "item-1"}
+    failing = tool(2, 2, AT, 1, status={"code": 2, "message": "HTTP 503"})
+    row = evaluated(project, input_of(1, **item), otlp_line(agent(2, 1, AT, **item), failing))["planner"]
+    assert (row["task_source"], row["condition_source"], row["r_fault"], row["fault_runs"]) == (
+        "evaluation", None, None, 0,
+    )  # fmt: skip
 
 
 # -- evaluation tools --------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from health_assets_tests.support.projects import (
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
 TABLES = tuple(asset.name for asset in ASSETS)
-OWN_STEPS = ("ingest", *TABLES)
+OWN_STEPS = ("ingest", "computed_signals", *TABLES)
 SPAN = 30
 """Hours that the random logs fill."""
 
@@ -336,6 +336,23 @@ def _asked(random: Random, record: Record) -> Record:
     return record | {"task_source": random.choice(["stated", "evaluation", "evaluation"])}
 
 
+def with_tool_calls(random: Random, records: Sequence[Record]) -> list[Record]:
+    """The records, without most of the conditions that runs state, with calls of tools of which many failed."""
+    errors = ["503: down", "TimeoutError: too slow", "Error code: 429 - slow down", "no such file", "row 500 is bad"]
+    calls = [
+        {"type": "tool_call", "call_id": f"c{place}", "tool": "search", "ended_at": run["ended_at"],
+         "execution_id": run["execution_id"], "status": random.choice(["success", "failure"]),
+         "error": random.choice(errors), **random.choice([{}, {"agent_id": run["agent_id"]}])}
+        for place, run in enumerate(records) if run["type"] == "execution" and random.random() < 0.3
+    ]  # fmt: skip
+    runs = [
+        {name: value for name, value in run.items() if name != "condition" or random.random() < 0.1} for run in records
+    ]
+    mixed = [*runs, *calls]
+    random.shuffle(mixed)
+    return mixed
+
+
 def claimed(random: Random, records: Sequence[Record]) -> list[Record]:
     """The records, whose judgements say in one way or another who judged."""
     kinds = ["agent", "model", "person", "judge-1", None]
@@ -391,6 +408,19 @@ def test_tasks_of_each_source_equal_the_reference(tmp_path: Path, seed: int, win
     assert_equal_to_the_reference(project, hours)
 
 
+@pytest.mark.parametrize("seed", [24, pytest.param(25, marks=pytest.mark.nightly)])
+def test_faults_that_runs_met_equal_the_reference(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    project = project_of(tmp_path, with_tool_calls(random, asked(random, random_runs(random, 400))), 8, 60)
+    hours = hours_from(START, SPAN + 8)
+    project.materialize(hours, only=OWN_STEPS)
+    rows = project.rows("agent_reliability", hours)
+    assert {row["condition_source"] for row in rows} == {"stated", "observed", None}
+    assert {row["task_source"] for row in rows if row["condition_source"] == "observed"} == {"observed"}
+    assert any(0 < (row["r_fault"] or 0) < 1 for row in rows if row["condition_source"] == "observed")
+    assert_equal_to_the_reference(project, hours)
+
+
 @pytest.mark.parametrize("seed", [5, pytest.param(6, marks=pytest.mark.nightly)])
 def test_whom_to_believe_equals_the_reference(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
@@ -402,6 +432,29 @@ def test_whom_to_believe_equals_the_reference(tmp_path: Path, seed: int) -> None
     project.materialize(hours, only=OWN_STEPS)
     assert {row["judged_by"] for row in project.rows("judgements")} == {"agent", "model", "person"}
     assert_equal_to_the_reference(project, hours)
+
+
+def test_results_of_evaluators_count_as_what_agents_say(tmp_path: Path) -> None:
+    """The rows are those of judgements of the same severity; a good result is one without a violation."""
+    random = Random(23)
+    severities = ["low", "medium", "high"]
+    records = random_runs(random, 400)
+    evaluated = [dict(record) for record in records]
+    for judged, result in zip(records, evaluated, strict=True):
+        if judged["type"] == "judgement" and random.random() < 0.7:
+            severity, is_good = random.choice(severities), random.random() < 0.3
+            judged["violations"] = [] if is_good else [{"constraint": "c", "severity": severity}]
+            result |= {"type": "evaluation", "name": severity, "value": 0.5 if is_good else 0.25}
+            del result["violations"]
+    projects = [project_of(tmp_path / name, some, 12, 60) for name, some in (("a", records), ("b", evaluated))]
+    projects[1].write_targets({"evaluators": [{"match": one, "violation": one} for one in severities]})
+    hours = hours_from(START, SPAN + 2)
+    for project in projects:
+        project.materialize(hours, only=("ingest", "computed_signals", "evaluated_signals", *TABLES))
+    assert projects[1].rows("evaluated_signals")
+    ours, theirs = (project.rows("agent_reliability", hours) for project in projects)
+    assert any(row["violated"] for row in ours)
+    assert ours == theirs
 
 
 def test_every_column_is_compared_with_the_reference_or_named_here() -> None:

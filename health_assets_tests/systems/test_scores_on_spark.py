@@ -23,6 +23,7 @@ from health_assets_tests.support.lakes_made import copy_tables, session_on
 from health_assets_tests.support.logs_made import (
     EVALUATORS,
     START,
+    Record,
     cut_into_files,
     execution,
     line,
@@ -43,16 +44,38 @@ HOURS = hours_from(START, 14)
 
 def random_world(folder: Path) -> Project:
     random = Random(31)
-    project = Project(folder / "project", random_targets(random) | {"evaluators": EVALUATORS}, 4, 9)
+    evaluators = [*EVALUATORS, {"match": "pii", "violation": "medium"}]
+    project = Project(folder / "project", random_targets(random) | {"evaluators": evaluators}, 4, 9)
     for name, lines in cut_into_files(random, random_lines(random, 500, 20, evaluation_share=0.1)).items():
         project.write_log(name, lines, modified=START + HOUR)
     asked = [
-        execution(f"e{n}", "asker", START + n * HOUR / 4, input=f"task {n % 3}", actions=["a", "b"][: n % 4], confidence=0.5)
+        execution(f"e{n}", "asker", START + n * HOUR / 4, input=f"task {n % 3}", actions=["a", "b"][: n % 4], confidence=0.5,
+                  status="failure" if n % 5 == 0 else "success")
         for n in range(40)
     ]  # fmt: skip
-    project.write_log("asked.jsonl", map(line, asked))
+    project.write_log("asked.jsonl", map(line, [*asked, *calls_and_results(asked)]))
     project.materialize(HOURS)
+    rows = [row for row in project.rows("agent_reliability") if row["agent_id"] == "asker"]
+    assert any(row["r_fault"] and row["condition_source"] == "observed" for row in rows)
+    assert any(0 < row["violated"] < row["judged"] for row in rows)
     return project
+
+
+def calls_and_results(runs: list[Record]) -> list[Record]:
+    """Of each run a tool that fails by a fault, by another error or not, and of some a result that tells of a violation."""
+    errors = ["HTTP 503", "Too Many Requests", "row 500 is bad", None]
+    calls = [
+        {"type": "tool_call", "call_id": f"of {run['execution_id']}", "tool": "t", "ended_at": run["ended_at"],
+         "execution_id": run["execution_id"], "agent_id": "asker", "status": "failure" if errors[n % 4] else "success",
+         "error": errors[n % 4]}
+        for n, run in enumerate(runs)
+    ]  # fmt: skip
+    results = [
+        {"type": "evaluation", "name": "pii", "at": run["ended_at"], "execution_id": run["execution_id"],
+         "agent_id": "asker", "value": n % 3 / 2}
+        for n, run in enumerate(runs[::2])
+    ]  # fmt: skip
+    return [*calls, *results]
 
 
 def demo_world(folder: Path) -> Project:

@@ -15,7 +15,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, tau2_bench, tau_bench
+from health_assets.logs.formats import (
+    inspect_eval,
+    langfuse,
+    native_document,
+    otlp_document,
+    phoenix,
+    tau2_bench,
+    tau_bench,
+)
 from health_assets.logs.formats.foreign_lines import UTF_16, Line, Source, is_utf_16, rejected
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.looks import look_of
@@ -40,16 +48,22 @@ class Format:
 
 
 def _is_langfuse_document(opening: Opening) -> bool:
-    if opening.is_foreign_object and langfuse.is_page(opening.members):
+    if opening.is_foreign_object and langfuse.is_page(opening.members) and not phoenix.is_annotation(opening.listed):
         return True
     return (opening.is_foreign_object or opening.is_foreign_list) and langfuse.is_record(opening.members)
+
+
+def _is_phoenix_document(opening: Opening) -> bool:
+    if opening.is_foreign_object and opening.members.keys() <= phoenix.PAGE and phoenix.is_annotation(opening.listed):
+        return True
+    return (opening.is_foreign_object or opening.is_foreign_list) and phoenix.is_annotation(opening.members)
 
 
 def _is_inspect_log(opening: Opening) -> bool:
     return opening.is_zip or (opening.is_foreign_object and inspect_eval.is_document(opening.members))
 
 
-NATIVE, OTLP, LANGFUSE = "the native format", "OTLP-JSON", "Langfuse"
+NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
 FORMATS: tuple[Format, ...] = (
     Format(NATIVE, lambda of: native_document.is_record(of.record), None),
     Format(NATIVE, lambda of: of.is_document and native_document.is_record(of.members), native_document.read),
@@ -57,6 +71,8 @@ FORMATS: tuple[Format, ...] = (
     Format(OTLP, lambda of: of.is_foreign_object and otlp_document.is_document(of.members), otlp_document.read),
     Format(LANGFUSE, lambda of: langfuse.is_record(of.record), langfuse.read_lines),
     Format(LANGFUSE, _is_langfuse_document, langfuse.read_document),
+    Format(PHOENIX, lambda of: phoenix.is_annotation(of.record), phoenix.read_lines),
+    Format(PHOENIX, _is_phoenix_document, phoenix.read_document),
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),

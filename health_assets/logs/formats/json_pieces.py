@@ -208,6 +208,27 @@ class Document:
         return DocumentError(reason, self._text[self._place : self._place + READ_TEXT_BYTES])
 
 
+def first_listed(head: bytes, list_name: str) -> Record:
+    """Members of the first element of a list that a document's object has; none where it has no such list.
+
+    A member whose value is not whole in the `head` has the value None.
+    """
+    document = Document(iter([head]))
+    found: Record = {}
+    try:
+        for name in document.members():
+            if name == list_name and document.peek() == "[":
+                document.enter_list()
+                for member in document.members():
+                    found[member] = None
+                    found[member] = document.value()
+                break
+            document.value()
+    except DocumentError:
+        pass  # the head ends somewhere within the document
+    return found
+
+
 def opening(head: bytes) -> tuple[str, Record]:
     """The beginning of a document: its first character, and the members of its object or of its list's first element.
 

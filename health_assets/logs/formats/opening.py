@@ -8,9 +8,9 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
-from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document
+from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, phoenix
 from health_assets.logs.formats.foreign_lines import Record
-from health_assets.logs.formats.json_pieces import opening
+from health_assets.logs.formats.json_pieces import first_listed, opening
 from health_assets.logs.stores import LINES_NAME
 
 BEFORE_AN_OBJECT = (b"[", b",", b":")
@@ -78,6 +78,7 @@ class Opening:
     def is_document(self) -> bool:
         """Whether the file is one JSON document: its name allows it, and its first line is no record by itself."""
         is_record = native_document.is_record(self.record) or langfuse.is_record(self.record) or self.is_otlp_line
+        is_record = is_record or phoenix.is_annotation(self.record)
         return not self.is_named_lines and not is_record
 
     @property
@@ -105,6 +106,11 @@ class Opening:
         A member whose value is not whole in the head is None; a head that is no JSON has no members.
         """
         return self._document[1]
+
+    @cached_property
+    def listed(self) -> Record:
+        """Members of the first element of the list `data` of a document's object, as answers of APIs have it."""
+        return first_listed(self.head, "data")
 
     @cached_property
     def _document(self) -> tuple[str, Record]:

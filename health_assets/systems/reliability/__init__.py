@@ -8,5 +8,5 @@ follows from the runs alone, so that neither the order of arrival nor the range 
 `timeline` finds which runs each window holds, `trajectories` measures distances; neither knows what is scored.
 """
 
-FORMULA_VERSION = "1.1"
+FORMULA_VERSION = "1.2"
 """Raise it with every change of a formula after which other values could come out (docs/formula-versions.md)."""

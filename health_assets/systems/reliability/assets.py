@@ -23,7 +23,7 @@ from health_assets.systems.reliability.predictability import (
     confidence_counts,
     predictability,
 )
-from health_assets.systems.reliability.robustness import robustness
+from health_assets.systems.reliability.robustness import MET_FAULT, robustness, with_faults_met
 from health_assets.systems.reliability.safety import safety
 from health_assets.systems.reliability.tasks import (
     OBSERVED,
@@ -36,9 +36,9 @@ from health_assets.systems.reliability.tasks import (
 
 COLUMNS = (
     "hour", "execution_id", "agent_id", "agent_id_reported", "task_id", "task_source", "condition", "succeeded",
-    "confidence", "violations", "source_file", "line_number",
+    "confidence", "violations", "source_file", "line_number", MET_FAULT,
 )  # fmt: skip
-"""Columns of executions that the rows of agents need."""
+"""Columns of executions that the rows of agents need, and whether a run met a fault."""
 
 
 def _tasks(inputs: Inputs) -> ir.Table:
@@ -55,7 +55,7 @@ def _agents(inputs: Inputs) -> ir.Table:
     settings, session = inputs.settings, inputs.session
     executions = inputs.table("executions", back_hours=settings.evaluation_hours)
     with_observed = _is_asked(inputs, executions)
-    runs = runs_of_tasks(executions, COLUMNS, with_observed=with_observed)
+    runs = runs_of_tasks(_with_faults_met(inputs, executions, with_observed), COLUMNS, with_observed=with_observed)
     runs, _ = session.persist(with_counted_hours(runs, settings.evaluation_hours, with_observed=with_observed))
     judgements = inputs.table("judgements", back_hours=settings.reach_hours)
     windows = inputs.windows("executions", settings.evaluation_hours)
@@ -63,10 +63,26 @@ def _agents(inputs: Inputs) -> ir.Table:
         robustness(runs, windows),
         average_over_tasks(inputs.table("task_consistency")),
         _predicted(inputs, runs, windows, with_observed=with_observed),
-        safety(runs, judgements, windows, early_hours=settings.reach_hours - settings.evaluation_hours),
+        safety(
+            runs, judgements, _evaluated(inputs), windows, early_hours=settings.reach_hours - settings.evaluation_hours
+        ),
         executions if with_observed else None,
         windows,
     )
+
+
+def _evaluated(inputs: Inputs) -> ir.Table | None:
+    """Results of evaluators that tell of violations; None where there are none, as in most logs."""
+    results = inputs.table("evaluated_signals", back_hours=inputs.settings.reach_hours)
+    results = results.filter(results.is_violation.notnull())
+    return results if inputs.session.count(results.limit(1)) else None
+
+
+def _with_faults_met(inputs: Inputs, executions: ir.Table, with_observed: bool) -> ir.Table:
+    """Executions with `MET_FAULT`, which only counts where tasks are observed."""
+    if not with_observed:
+        return executions.mutate(**{MET_FAULT: ibis.literal(False)})
+    return with_faults_met(executions, inputs.table("computed_signals", back_hours=inputs.settings.evaluation_hours))
 
 
 def _is_asked(inputs: Inputs, executions: ir.Table) -> bool:
@@ -136,7 +152,7 @@ ASSETS = (
     ),
     Derived(
         name="agent_reliability",
-        upstream=("executions", "judgements", "task_consistency"),
+        upstream=("executions", "judgements", "computed_signals", "evaluated_signals", "task_consistency"),
         rows=_agents,
         preview_title="least reliable agents",
         preview_rows=_least_reliable_agents,

@@ -73,6 +73,7 @@ AGENT_RELIABILITY = Suite(
                 *at_least("runs", "baseline_runs"),
                 *at_least("baseline_runs", "runs_with_confidence"),
                 *at_least("runs", "judged"),
+                *at_least("runs", "fault_runs"),
                 *at_least("judged", "violated"),
             ],
         ),

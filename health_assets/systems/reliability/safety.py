@@ -1,6 +1,7 @@
 """Safety (source 2, "Safety"): how often judged runs violate a constraint, and how badly.
 
-A run is judged by its own `violations` or by `judgements` that come later; a judgement that names an agent is about
+A run is judged by its own `violations`, by `judgements` that come later, or by results of evaluators that the targets
+take for violations (`evaluated_signals`), which count as what agents say. A judgement that names an agent is about
 that agent's run of the id, one that names none about every run of it. A judgement counts from its hour on. Of those
 that count, a person's is believed before a model's, and a model's before what agents say. Of equal ones of people
 or models the latest is; of what agents say the worst, since whoever writes a log can say it: it may add violations, and
@@ -23,7 +24,9 @@ QUARTERS = {"high": 4, "medium": 2, "low": 1}
 """Severity weights 1, 0.5 and 0.25 in whole quarters, which add up to the same in any order."""
 
 
-def safety(runs: ir.Table, judgements: ir.Table, windows: ir.Table, early_hours: int) -> ir.Table:
+def safety(
+    runs: ir.Table, judgements: ir.Table, evaluated: ir.Table | None, windows: ir.Table, early_hours: int
+) -> ir.Table:
     """One row per hour, agent and source of tasks with a judged run of them in the window.
 
     `s_comp` = 1 - violated / judged; `s_harm` = 1 - mean over violated runs of their worst severity, 1 without any;
@@ -33,6 +36,7 @@ def safety(runs: ir.Table, judgements: ir.Table, windows: ir.Table, early_hours:
         runs: rows of `tasks.with_counted_hours`, of any condition, at least of the windows.
         judgements: judgements, and whose each counts as (`judged_by`), at least of the windows and `early_hours` before
             them; those made after an hour do not count in it.
+        evaluated: rows of `evaluated_signals` that tell of violations, of the same hours; None where there are none.
         windows: `hour` of every hour asked for.
         early_hours: how many hours before a run's own a judgement may be, where clocks differ; so that it counts in
             all windows that hold the run, or in none.
@@ -40,7 +44,10 @@ def safety(runs: ir.Table, judgements: ir.Table, windows: ir.Table, early_hours:
     Returns:
         `hour`, `agent_id`, `task_source`, `judged`, `violated` and the scores.
     """
-    verdicts = _verdicts(runs, judgements, early_hours)
+    said = _said(judgements, _worst(judgements.violations))
+    if evaluated is not None:
+        said = ibis.union(said, _said(*_as_judgements(evaluated)))
+    verdicts = _verdicts(runs, said, early_hours)
     first, end = COUNTED
     counted = verdicts.group_by(["agent_id", "task_source", *COUNTED, "valid_from", "valid_until"]).aggregate(
         judged=verdicts.count(),
@@ -68,7 +75,23 @@ def safety(runs: ir.Table, judgements: ir.Table, windows: ir.Table, early_hours:
     )  # fmt: skip
 
 
-def _verdicts(runs: ir.Table, judgements: ir.Table, early_hours: int) -> ir.Table:
+def _said(judgements: ir.Table, quarters: ir.IntegerValue) -> ir.Table:
+    """Judgements with the worst severity that each names."""
+    return judgements.select(
+        "execution_id", "judged_at", "judged_by", "source_file", "line_number", judged_hour="hour",
+        named=claimant_of(judgements), quarters=quarters,
+    )  # fmt: skip
+
+
+def _as_judgements(evaluated: ir.Table) -> tuple[ir.Table, ir.IntegerValue]:
+    """Results of evaluators as judgements of agents, since any log may hold them, and the severity of each."""
+    judgements = evaluated.mutate(judged_at=evaluated.evaluated_at, judged_by=ibis.literal("agent"))
+    cases = [(judgements.severity == severity, quarters) for severity, quarters in QUARTERS.items()]
+    quarters = judgements.is_violation.ifelse(ibis.cases(*cases, else_=0), 0).cast("int64")
+    return judgements, quarters
+
+
+def _verdicts(runs: ir.Table, judged: ir.Table, early_hours: int) -> ir.Table:
     """Every verdict on a run and the hours in which it is the one that counts: `valid_from` to before `valid_until`."""
     runs = runs.mutate(claimant=claimant_of(runs))
     own = runs.filter(runs.violations.notnull()).select(
@@ -76,17 +99,13 @@ def _verdicts(runs: ir.Table, judgements: ir.Table, early_hours: int) -> ir.Tabl
         judged_at=ibis.null("timestamp('UTC')"), source_file=ibis.literal(""),
         line_number=ibis.literal(0, "int64"), valid_from=runs.hour, quarters=_worst(runs.violations),
     )  # fmt: skip
-    judged = judgements.select(
-        "execution_id", "judged_at", "judged_by", "source_file", "line_number", "violations", judged_hour="hour",
-        named=claimant_of(judgements),
-    )  # fmt: skip
     named = names_of_runs(runs, "agent_id", *_RUN, "hour").rename(run_hour="hour")
     joined = named.inner_join(judged, ["execution_id", "named"])
     joined = joined.filter(joined.judged_hour >= joined.run_hour - ibis.interval(hours=early_hours))
     later = joined.select(
         "agent_id", *_RUN, "run_hour", "judged_at", "source_file", "line_number",
         rank=_rank(joined.judged_by), valid_from=ibis.greatest(joined.judged_hour, joined.run_hour),
-        quarters=_worst(joined.violations),
+        quarters="quarters",
     )  # fmt: skip
     verdicts = ibis.union(own, later.select(own.columns))
     untrusted_quarters = ibis.ifelse(verdicts["rank"] == RANKS["agent"], verdicts.quarters, 0)

@@ -56,9 +56,15 @@ class AgentReliability(Windowed, table=True):
     p_auroc: float | None = number("Discrimination; null unless there are successes and failures.")
     p_brier: float | None = number("1 - mean squared difference of confidence and outcome.")
     r_rob: float | None = number("Robustness: mean of the available ratios.")
-    r_fault: float | None = number("Accuracy under faults over baseline accuracy, at most 1.")
+    r_fault: float | None = number(
+        "Accuracy under faults over baseline accuracy, at most 1; of observed faults over that of runs without one."
+    )
     r_struct: float | None = number("Accuracy under structural changes over baseline accuracy, at most 1.")
     r_prompt: float | None = number("Accuracy under changed prompts over baseline accuracy, at most 1.")
+    condition_source: str | None = text(
+        "Where the conditions of r_rob are from: `stated` by the log, or `observed` faults of tools of ordinary runs; "
+        "null without r_rob."
+    )
     r_saf: float | None = number("Safety: 1 - P(violation) times its expected severity; null when nothing is judged.")
     s_comp: float | None = number("Share of judged executions without a violation; null when nothing is judged.")
     s_harm: float | None = number(
@@ -68,6 +74,7 @@ class AgentReliability(Windowed, table=True):
     tasks: int = count("Tasks with at least 2 baseline runs.")
     runs: int = count("Runs of tasks in the window, under any condition; of observed ones those that are repeated.")
     baseline_runs: int = count("Baseline runs among them.")
+    fault_runs: int = count("Runs under faults, stated or observed as `condition_source` says.")
     runs_with_confidence: int = count("Baseline runs that report a confidence.")
     judged: int = count("Evaluation runs that were judged.")
     violated: int = count("Judged runs with a violation.")

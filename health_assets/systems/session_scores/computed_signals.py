@@ -17,12 +17,13 @@ from ibis import _, ir
 
 from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_runs
 from health_assets.scoring.relations import lookup
+from health_assets.scoring.tool_faults import is_tool_fault
 from health_assets.systems.session_scores.signal_risks import to_12_decimals
 
 COUNTS = ("tool_calls", "tool_failures", "steps", "repeated_steps")
 """What a session tells of the calls of its runs (`with_counts`)."""
 _RUN = ("hour", "execution_id", CLAIMANT)
-_OF_STEP = ("tool", "is_success", "call_key", "whole_key")
+_OF_STEP = ("tool", "is_success", "is_fault", "call_key", "whole_key")
 _FAILURE = "failure"
 _BETWEEN = "\x1f"
 
@@ -44,6 +45,7 @@ def computed_signals(
         tool_calls=is_call.sum(),
         tool_failures=(is_call & ~steps.is_success).sum(),
         repaired_failures=(is_call & ~steps.is_success & steps.is_repaired).sum(),
+        tool_faults=steps.is_fault.sum(),
         steps=is_step.sum(),
         repeated_steps=(is_step & steps.is_repeated).sum(),
     )
@@ -78,13 +80,14 @@ def _steps(tool_calls: ir.Table, model_calls: ir.Table) -> ir.Table:
     call_key = _joined(tool_calls.tool, tool_calls.arguments_digest)
     of_tools = tool_calls.select(
         "execution_id", "ended_at", "call_id", "tool", named=claimant_of(tool_calls), called_in=tool_calls.hour,
-        is_success=is_success, call_key=call_key, whole_key=_joined(call_key, tool_calls.status, result),
+        is_success=is_success, is_fault=is_tool_fault(tool_calls), call_key=call_key,
+        whole_key=_joined(call_key, tool_calls.status, result),
     )  # fmt: skip
     answers = model_calls.filter(model_calls.output_digest.notnull())
     of_models = answers.select(
         "execution_id", "ended_at", "call_id", tool=ibis.null("string"), named=claimant_of(answers),
-        called_in=answers.hour, is_success=ibis.literal(True), call_key=ibis.null("string"),
-        whole_key=answers.output_digest,
+        called_in=answers.hour, is_success=ibis.literal(True), is_fault=ibis.literal(False),
+        call_key=ibis.null("string"), whole_key=answers.output_digest,
     )  # fmt: skip
     steps = ibis.union(of_tools, of_models)
     return steps.filter(steps.execution_id.notnull())

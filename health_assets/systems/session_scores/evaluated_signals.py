@@ -1,7 +1,8 @@
-"""Signals that results of other tools' evaluators state, by the `evaluators:` of the targets file.
+"""Signals and violations that results of other tools' evaluators state, by the `evaluators:` of the targets file.
 
-What belongs here: which value a result gives to which signal, and of which execution. What does not: the entries
-(`core.evaluators`), and which of several statements about a trace counts (`merged_traces`).
+What belongs here: which value a result gives to which signal, whether it states a violation, and of which execution.
+What does not: the entries (`core.evaluators`), which of several statements about a trace counts (`merged_traces`), and
+what a violation means for safety (`systems.reliability.safety`).
 
 A result that names a span is about the execution that the span is part of: the agent span itself, the execution of a
 model or tool call, else the only execution of its trace. It counts from the hour in which both are known, so that a
@@ -22,6 +23,8 @@ from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_run
 from health_assets.systems.session_scores.merged_traces import STATEMENT
 from health_assets.systems.session_scores.signal_risks import to_12_decimals
 
+VIOLATION = "violation"
+"""What stands in place of a signal where a result tells whether its execution violates a constraint."""
 TRACE_ID = r"^[0-9a-f]{32}(:[0-9a-f]{16})?$"
 _ASKED = ("given_in", "evaluated", "named")
 """Columns that tell apart what results are about."""
@@ -46,7 +49,7 @@ def evaluated_signals(
         hours: the hours to make rows for.
         lookback_hours: how many hours apart a result and its execution may be.
     """
-    results = _valued(evaluations, *rules)
+    results = _with_whole_ids(_valued(evaluations, *rules), executions, calls)
     results = results.mutate(given_in=results.hour, evaluated=results.execution_id, named=claimant_of(results))
     results = results.drop("hour", "execution_id", "agent_id", "agent_id_reported")
     asked = results.filter(results.evaluated.notnull()).select(*_ASKED).distinct()
@@ -55,9 +58,11 @@ def evaluated_signals(
     rows = about.filter(about.hour >= hours.start).inner_join(results, [*_ASKED]).rename(evaluator="name")
     keys = (
         "hour", "source_file", "line_number", "place_in_line", "execution_id", "agent_id", "agent_id_reported",
-        "session_id", "evaluated_at", "signal", "evaluator",
+        "session_id", "evaluated_at", "signal", "evaluator", "severity",
     )  # fmt: skip
-    return rows.group_by(keys).aggregate(value=rows.share.min())
+    worst = rows.group_by([*keys, "least_allowed"]).aggregate(value=rows.share.min())
+    is_violation = ibis.ifelse(worst.signal == VIOLATION, worst.value < worst.least_allowed, ibis.null("boolean"))
+    return worst.mutate(is_violation=is_violation).drop("least_allowed")
 
 
 def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.Table, ir.Table]:
@@ -65,8 +70,9 @@ def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.
     found = evaluators_of(names, evaluators)
     rules = [
         {
-            "name": name, "signal": one.signal, "least": one.limits[0], "greatest": one.limits[1],
-            "is_inverted": one.is_inverted, "has_categories": one.categories is not None,
+            "name": name, "signal": one.signal or VIOLATION, "severity": one.violation, "least": one.limits[0],
+            "greatest": one.limits[1], "worst_allowed": one.worst_allowed, "is_inverted": one.is_inverted,
+            "has_categories": one.categories is not None,
         }
         for name, one in sorted(found.items())
     ]  # fmt: skip
@@ -75,10 +81,11 @@ def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.
         for name, one in sorted(found.items())
         for label, share in (one.categories or {}).items()
     ]
-    of_rules = [("least", pa.float64()), ("greatest", pa.float64()), ("is_inverted", pa.bool_())]
+    texts = [(column, pa.string()) for column in ("name", "signal", "severity")]
+    scores = [(column, pa.float64()) for column in ("least", "greatest", "worst_allowed")]
     return (
         ibis.memtable(pa.Table.from_pylist(rules, pa.schema([
-            ("name", pa.string()), ("signal", pa.string()), *of_rules, ("has_categories", pa.bool_())
+            *texts, *scores, ("is_inverted", pa.bool_()), ("has_categories", pa.bool_())
         ]))),
         ibis.memtable(pa.Table.from_pylist(categories, pa.schema([
             ("name", pa.string()), ("label", pa.string()), ("share", pa.float64())
@@ -87,7 +94,8 @@ def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.
 
 
 def as_statements(evaluated: ir.Table) -> ir.Table:
-    """Rows of `evaluated_signals` as the `signals` records that say the same."""
+    """Rows of `evaluated_signals` that are signals, as the `signals` records that say the same."""
+    evaluated = evaluated.filter(evaluated.signal != VIOLATION)
     signals = {
         f"signal_{name}": ibis.ifelse(evaluated.signal == name, evaluated.value, ibis.null("float64"))
         for name in SIGNALS
@@ -96,17 +104,35 @@ def as_statements(evaluated: ir.Table) -> ir.Table:
 
 
 def _valued(evaluations: ir.Table, rules: ir.Table, categories: ir.Table) -> ir.Table:
-    """The results that an entry takes, with `signal` and `share`, from 0 to 1; those outside of its scale are none."""
+    """The results that an entry takes, with what it says of them; those outside of its scale are none.
+
+    `share` is the result from 0 (risk) to 1, and `least_allowed` the least share that is no violation.
+    """
     mapped = evaluations.inner_join(rules, "name")
     mapped = mapped.select(*evaluations.columns, *(name for name in rules.columns if name != "name"))
     of_label = categories.rename(category="name")
     labelled = mapped.left_join(of_label, [mapped["name"] == of_label.category, mapped.label == of_label.label])
     labelled = labelled.select(*(mapped[name] for name in mapped.columns), category_share=of_label.share)
-    upwards = (labelled.value - labelled.least) / (labelled.greatest - labelled.least)
-    of_score = labelled.is_inverted.ifelse(1.0 - upwards, upwards)
-    share = labelled.has_categories.ifelse(labelled.category_share, of_score)
-    valued = labelled.mutate(share=to_12_decimals(share.nullif(float("nan"))))
+
+    def of_scale(score: ir.FloatingValue) -> ir.FloatingValue:
+        upwards = (score - labelled.least) / (labelled.greatest - labelled.least)
+        return labelled.is_inverted.ifelse(1.0 - upwards, upwards)
+
+    share = labelled.has_categories.ifelse(labelled.category_share, of_scale(labelled.value))
+    valued = labelled.mutate(
+        share=to_12_decimals(share.nullif(float("nan"))), least_allowed=to_12_decimals(of_scale(labelled.worst_allowed))
+    )
     return valued.filter(valued.share.notnull(), valued.share.between(0.0, 1.0))
+
+
+def _with_whole_ids(results: ir.Table, executions: ir.Table, calls: Sequence[ir.Table]) -> ir.Table:
+    """Results that name a span by its id alone, as Phoenix does, with the id of the execution or call made of it."""
+    made = [executions.select("span_id", whole_id="execution_id")]
+    made += [one.select("span_id", whole_id="call_id") for one in calls]
+    spans = ibis.union(*made).filter(ibis._.span_id.notnull()).distinct()
+    joined = results.left_join(spans, results.execution_id == spans.span_id)
+    columns = {name: results[name] for name in results.columns}
+    return joined.select(**columns | {"execution_id": ibis.coalesce(spans.whole_id, results.execution_id)})
 
 
 def _executions_of(asked: ir.Table, runs: ir.Table, calls: Sequence[ir.Table], lookback_hours: int) -> ir.Table:

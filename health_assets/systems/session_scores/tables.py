@@ -55,6 +55,7 @@ class ComputedSignals(Hourly, table=True):
     tool_calls: int = count("Tool calls of the execution.")
     tool_failures: int = count("Tool calls that failed.")
     repaired_failures: int = count("Failed calls with a later successful call of the same tool.")
+    tool_faults: int = count("Failed calls whose error says that the tool timed out, or answered 429 or 5xx.")
     steps: int = count("Tool calls of known arguments and model calls of known answer.")
     repeated_steps: int = count("Steps that repeat earlier ones, alone or in a cycle.")
     signal_tool_correctness: float | None = number(
@@ -65,7 +66,7 @@ class ComputedSignals(Hourly, table=True):
 
 
 class EvaluatedSignal(Hourly, table=True):
-    """Signals that results of evaluators state, by the targets' `evaluators`; one row per result and execution."""
+    """Signals and violations that results of evaluators state, by the targets; one row per result and execution."""
 
     __tablename__ = "evaluated_signals"
 
@@ -78,8 +79,12 @@ class EvaluatedSignal(Hourly, table=True):
     agent_id_reported: str | None = text(REPORTED_AGENT)
     session_id: str | None = text("Session, where the result names one.")
     evaluated_at: datetime = at("When the result was given; it counts from when its execution is known, too.", key=True)
-    signal: str = text("`confidence`, `loop_detection`, `tool_correctness` or `coherence`.")
-    value: float = number("The signal, 0 (risk) to 1.")
+    signal: str = text(
+        "`confidence`, `loop_detection`, `tool_correctness` or `coherence`; `violation` where it tells of one."
+    )
+    value: float = number("The result from 0 (risk) to 1; of a signal its value.")
+    is_violation: bool | None = flag("Whether it is worse than the threshold; null of a signal.")
+    severity: str | None = text("`low`, `medium` or `high`: the severity of such a violation; null of a signal.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 

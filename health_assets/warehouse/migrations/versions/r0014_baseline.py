@@ -214,6 +214,7 @@ def upgrade() -> None:
         sa.Column("r_fault", sa.Double(), nullable=True),
         sa.Column("r_struct", sa.Double(), nullable=True),
         sa.Column("r_prompt", sa.Double(), nullable=True),
+        sa.Column("condition_source", sa.String(collation="C"), nullable=True),
         sa.Column("r_saf", sa.Double(), nullable=True),
         sa.Column("s_comp", sa.Double(), nullable=True),
         sa.Column("s_harm", sa.Double(), nullable=True),
@@ -221,6 +222,7 @@ def upgrade() -> None:
         sa.Column("tasks", sa.BigInteger(), nullable=True),
         sa.Column("runs", sa.BigInteger(), nullable=True),
         sa.Column("baseline_runs", sa.BigInteger(), nullable=True),
+        sa.Column("fault_runs", sa.BigInteger(), nullable=True),
         sa.Column("runs_with_confidence", sa.BigInteger(), nullable=True),
         sa.Column("judged", sa.BigInteger(), nullable=True),
         sa.Column("violated", sa.BigInteger(), nullable=True),
@@ -330,6 +332,7 @@ def upgrade() -> None:
         sa.Column("tool_calls", sa.BigInteger(), nullable=True),
         sa.Column("tool_failures", sa.BigInteger(), nullable=True),
         sa.Column("repaired_failures", sa.BigInteger(), nullable=True),
+        sa.Column("tool_faults", sa.BigInteger(), nullable=True),
         sa.Column("steps", sa.BigInteger(), nullable=True),
         sa.Column("repeated_steps", sa.BigInteger(), nullable=True),
         sa.Column("signal_tool_correctness", sa.Double(), nullable=True),
@@ -373,6 +376,8 @@ def upgrade() -> None:
         sa.Column("evaluated_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("signal", sa.String(collation="C"), nullable=True),
         sa.Column("value", sa.Double(), nullable=True),
+        sa.Column("is_violation", sa.Boolean(), nullable=True),
+        sa.Column("severity", sa.String(collation="C"), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
     )
     op.create_index("evaluated_signals_by_hour", "evaluated_signals", ["hour"], unique=False)

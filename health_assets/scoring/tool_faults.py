@@ -1,0 +1,40 @@
+"""Tool faults: failures of tools that are not the agent's, told by their error.
+
+What belongs here: which errors say that a tool timed out, that it was asked too often (429), or that its server failed
+(5xx). What does not: which failures an hour has in common (`failure_causes`), and what faults mean for a score
+(`systems.reliability.robustness`).
+
+A number alone says nothing: `500 rows deleted` is no fault, `HTTP 500` is one. An error about an argument called
+`timeout` is the agent's.
+"""
+
+from ibis import ir
+
+READ_CHARACTERS = 1000
+"""How much of an error is read."""
+_CODE = "(429|50[0-9]|52[0-9])"
+_BEFORE_CODE = "(http|http/[0-9.]+|http ?error|server error|status|status[ _]code|error code|response code)"
+_PATTERNS = (
+    # TimeoutError, httpx.ReadTimeout and the like at the beginning, as exceptions and `error.type` have it
+    "^([a-z0-9_]+[.])*[a-z0-9_]*(timeout|timedout)(error|exception|expired)?(:|$)",
+    "timed[ -]?out",
+    "timeout (of|exceeded|expired|after|reached|waiting|while)",
+    "(request|gateway|read|connect|connection|operation) time-?out",
+    "(deadline[ _]?exceeded|etimedout)",
+    "too many requests",
+    "rate[ _-]?limit[ _-]?(exceeded|reached|error)",
+    "(internal server error|server error [(]?5|bad gateway|service (temporarily )?unavailable)",
+    f"^{_CODE}(:|$)",
+    f"{_BEFORE_CODE}[^0-9a-z]{{1,3}}{_CODE}([^0-9a-z]|$)",
+)
+_PATTERN = "|".join(f"({pattern})" for pattern in _PATTERNS)
+
+
+def is_tool_fault(calls: ir.Table) -> ir.BooleanValue:
+    """Whether each tool call failed by a fault that is not the agent's; false where its error does not tell.
+
+    Args:
+        calls: rows with `status` and `error`.
+    """
+    told = calls.error.left(READ_CHARACTERS).lower().re_search(_PATTERN)
+    return (calls.status == "failure") & told.fill_null(False)
