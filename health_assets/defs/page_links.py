@@ -24,6 +24,7 @@ PAGES = {
     "model_health": "/models",
     "tool_health": "/tools",
     "agent_usage": "/usage",
+    "usage_breakdown": "/usage",
     "error_budget": "/budgets",
     "agent_reliability": "/reliability",
     "task_consistency": "/reliability",

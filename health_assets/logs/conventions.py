@@ -15,6 +15,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "ai_sdk_operation": ("ai.operationId",),
     "system": ("gen_ai.system",),  # before version 1.37 of the conventions
     "span_type": ("span.type",),
+    "mcp_method": ("mcp.method.name",),
     "logfire_type": ("logfire.span_type",),
     "request_type": ("llm.request.type",),
     "agent_id": ("gen_ai.agent.name", "gen_ai.agent.id", "agent.name"),
@@ -170,7 +171,7 @@ KIND_OF_OPERATION = {
 """Values of `gen_ai.operation.name`; others, like `embeddings` and `create_agent`, make a span of kind `other`."""
 
 KIND_IN_OPENINFERENCE = {"AGENT": "agent", "LLM": "chat", "TOOL": "tool"}
-"""Values of `openinference.span.kind`; others, like CHAIN and RETRIEVER, make a span of kind `other`."""
+"""Values of `openinference.span.kind`; others, like CHAIN, make a span of kind `other` or a step."""
 
 KIND_IN_TRACELOOP = {"agent": "agent", "tool": "tool"}
 """Values of OpenLLMetry's `traceloop.span.kind`; others, like workflow and task, make a span of kind `other`."""
@@ -190,6 +191,17 @@ KIND_IN_AI_SDK = {
 
 KIND_IN_CLAUDE_CODE = {"interaction": "agent", "llm_request": "chat", "tool": "tool"}
 """Values of `span.type` of Claude Code's own spans; others, like `tool.execution`, make a span of kind `other`."""
+
+KIND_OF_MCP_METHOD = {"tools/call": "tool"}
+"""Values of `mcp.method.name`, of clients and servers of the Model Context Protocol; others are of kind `other`."""
+
+STEP_OF_OPERATION = {"retrieval": "retrieval"}
+STEP_IN_OPENINFERENCE = {"RETRIEVER": "retrieval", "RERANKER": "rerank", "GUARDRAIL": "guardrail"}
+STEP_OF_REQUEST = {"rerank": "rerank"}
+"""Values of `gen_ai.operation.name`, `openinference.span.kind` and `llm.request.type` that name a step of a run.
+
+A step becomes no record. A span is one only where nothing states another kind.
+"""
 
 METHODS = ("run", "kickoff", "_execute_core")
 """Methods of agents that OpenInference's spans are named after, behind the name of the agent."""
@@ -379,7 +391,9 @@ def own_name(span: str) -> str:
         span: the span's row.
     """
     of_claude_code = [f"{CLAUDE_CODE}{span_type}" for span_type in KIND_IN_CLAUDE_CODE]
-    operations = "|".join([*KIND_OF_OPERATION, *KIND_IN_AI_SDK, *of_claude_code]).replace(".", "[.]")
+    operations = "|".join([*KIND_OF_OPERATION, *KIND_IN_AI_SDK, *of_claude_code, *KIND_OF_MCP_METHOD]).replace(
+        ".", "[.]"
+    )
     return f"nullif(regexp_replace({span}.name, '^({operations})(\\s+|$)', ''), '')"
 
 

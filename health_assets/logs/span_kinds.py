@@ -13,7 +13,11 @@ from health_assets.logs.conventions import (
     KIND_IN_CLAUDE_CODE,
     KIND_IN_OPENINFERENCE,
     KIND_IN_TRACELOOP,
+    KIND_OF_MCP_METHOD,
     KIND_OF_OPERATION,
+    STEP_IN_OPENINFERENCE,
+    STEP_OF_OPERATION,
+    STEP_OF_REQUEST,
     case,
 )
 
@@ -23,11 +27,22 @@ KINDS = {
     "traceloop_kind": (KIND_IN_TRACELOOP, "openllmetry", "traceloop.span.kind"),
     "ai_sdk_operation": (KIND_IN_AI_SDK, "ai_sdk", "ai.operationId"),
     "span_type": (KIND_IN_CLAUDE_CODE, "claude_code", "span.type"),
+    "mcp_method": (KIND_OF_MCP_METHOD, "mcp", "mcp.method.name"),
 }
 """Columns of `ATTRIBUTES` that state the kind of a span: the first whose value is known counts.
 
 Of each the kinds of the values that are known, the convention's name and the attribute.
 """
+
+STEPS = {
+    "operation": STEP_OF_OPERATION, "openinference_kind": STEP_IN_OPENINFERENCE, "request_type": STEP_OF_REQUEST,
+}  # fmt: skip
+"""Columns of `ATTRIBUTES` that name a step of a run, such as a retrieval: of each the steps of the known values."""
+
+KINDS_OF_RECORDS = ("agent", "workflow", "chat", "tool")
+"""Kinds of spans that may become a record; all others are alike to the trees of spans."""
+
+STEP_KINDS = tuple(dict.fromkeys(step for steps in STEPS.values() for step in steps.values()))
 
 KIND_OF_NAME = {operation: KIND_OF_OPERATION[operation] for operation in (
     "invoke_agent", "invoke_workflow", "handle_conversation_turn", "execute_tool", "chat",
@@ -101,7 +116,7 @@ def kind() -> str:
             AND {_stated("openinference_kind")} IS DISTINCT FROM 'chat' THEN name_kind
         WHEN {_stated("operation")} = 'chat' AND {_stated("openinference_kind")} = 'agent' AND agent_id IS NOT NULL
             AND name_kind IS DISTINCT FROM 'chat' THEN 'agent'
-        ELSE coalesce({", ".join(map(_stated, KINDS))}, name_kind, 'other') END
+        ELSE coalesce({", ".join(map(_stated, KINDS))}, name_kind, {_step()}) END
     """
 
 
@@ -157,4 +172,8 @@ def _of_older_spans() -> str:
     """Before version 1.27 of the conventions there was no operation name, and requests to a model were chats."""
     others = ", ".join(f"'{name}'" for name in NO_CHAT)
     is_older_chat = f"system IS NOT NULL AND tool_name IS NULL AND coalesce(request_type, '') NOT IN ({others})"
-    return f"CASE WHEN name_kind IS NOT NULL THEN name_kind WHEN {is_older_chat} THEN 'chat' ELSE 'other' END"
+    return f"CASE WHEN name_kind IS NOT NULL THEN name_kind WHEN {is_older_chat} THEN 'chat' ELSE {_step()} END"
+
+
+def _step() -> str:
+    return f"coalesce({', '.join(case(column, steps) for column, steps in STEPS.items())}, 'other')"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from health_assets.core.judges import KINDS
+from health_assets.logs.span_kinds import KINDS_OF_RECORDS, STEP_KINDS
 from health_assets.quality import batches as common
 from health_assets.quality import record_batches as batches
 from health_assets.quality.check_names import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
@@ -157,7 +158,7 @@ BESIDES: Mapping[str, Sequence[Check]] = {
     ],
     "span": [
         Check(name="spans_end_after_they_start", expectations=at_least("ended_at", "started_at")),
-        Check(name="kinds_are_known", expectations=one_of("kind", "agent", "workflow", "chat", "tool", "other")),
+        Check(name="kinds_are_known", expectations=one_of("kind", *KINDS_OF_RECORDS, *STEP_KINDS, "other")),
         Check(name="amounts_are_not_negative", expectations=between(0, None, *AMOUNTS)),
     ],
 }

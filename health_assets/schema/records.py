@@ -363,7 +363,10 @@ class Span(FromLine, table=True):
     trace_id: str = text("Trace, 32 hexadecimal digits.")
     span_id: str = text("Span, 16 hexadecimal digits; a span that came twice stands here twice.")
     parent_span_id: str | None = text("Span that it is part of; null at the root of a trace.")
-    kind: str = text("`agent`, `workflow` (runs agents), `chat` (a request to a model), `tool` or `other`.")
+    kind: str = text(
+        "`agent`, `workflow` (runs agents), `chat` (a request to a model), `tool`, a step that becomes no record "
+        "(`retrieval`, `rerank`, `guardrail`) or `other`."
+    )
     operation: str | None = text("Operation or kind that its attributes state, as they state it.")
     name: str | None = text("Name of the span.")
     convention: str | None = text("Whose attributes told the kind, like `gen_ai`; null without any.")

@@ -41,6 +41,7 @@ SCORES = (
     "/models/best?candidates=a",
     "/tools",
     "/usage",
+    "/usage/breakdown",
     "/sessions/s",
     "/metrics",
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import schemathesis
@@ -186,7 +187,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     )
     fill(warehouse, HOUR - timedelta(hours=1), score_evidence=[event("explained", "failure", 1, "of yesterday")])
     fill(warehouse, HOUR - timedelta(hours=200), session_scores=[session("forgotten")])
-    fill(warehouse, tool_health=TOOLS, agent_usage=USAGE)
+    breakdown = [{**row, "agent_version": "1", "model": f"model of {row['agent_id']}"} for row in USAGE]
+    breakdown.append(usage_row("agent 2", agent_version="2", model="", cost_usd=7.0))
+    fill(warehouse, tool_health=TOOLS, agent_usage=USAGE, usage_breakdown=breakdown)
     fill(warehouse, HOUR - timedelta(hours=1), tool_health=[tool_row("agent 1", "of yesterday")])
     targets = write_targets(folder / "targets.yaml", {"agents": {name: {"personal": True} for name in PERSONAL}})
     with served(warehouse, targets=targets, token=SecretStr("secret"), anonymous_role="read") as running:
@@ -453,6 +456,20 @@ def test_usage_is_listed_from_the_greatest_on_and_the_unknown_last(
     assert silent["cost_usd"] is silent["input_tokens"] is silent["cost_per_success_usd"] is None
 
 
+def test_usage_is_listed_by_version_and_model_too(server: Served) -> None:
+    def named(query: str, **asked: Any) -> list[tuple[str, str, str]]:
+        items = server.ask(f"/usage/breakdown{query}", **asked).json["usage_breakdown"]
+        return [(item["agent_id"], item["agent_version"], item["model"]) for item in items]
+
+    first, second = ("agent 1", "1", "model of agent 1"), ("agent 2", "1", "model of agent 2")
+    silent, newer = ("silent", "1", "model of silent"), ("agent 2", "2", "")
+    assert named("") == [newer, first, second, silent]
+    assert named("?sort=cost_per_success")[0] == first
+    assert named("?agent_id=agent%202") == [newer, second]
+    assert named("?agent_id=mine%20good") == []
+    assert named("?limit=1", headers=BEARER) == [("mine good", "1", "model of mine good")]
+
+
 @pytest.mark.parametrize("query", ["tools?limit=0", "tools?limit=1001", "usage?sort=worst", "usage?offset=-1"])
 def test_a_page_that_cannot_be_is_refused(server: Served, query: str) -> None:
     assert server.ask(f"/{query}").status == 422
@@ -647,14 +664,14 @@ def test_every_answer_is_one_that_the_openapi_document_declares(
 
         if mode is schemathesis.GenerationMode.POSITIVE or operation.query:  # any text may be an id
             check()
-    assert len(asked) == 26
+    assert len(asked) == 28
 
 
 def test_the_openapi_document_has_every_path_and_the_page_needs_nothing_from_elsewhere(server: Served) -> None:
     document = server.ask("/openapi.json").json
     assert set(document["paths"]) == {
         "/.well-known/agent-health", "/agents/{agent_id}/.well-known/agent-health", "/agents", "/agents/{agent_id}",
-        "/models", "/models/best", "/tools", "/usage", "/sessions/{session_id}", "/status",
+        "/models", "/models/best", "/tools", "/usage", "/usage/breakdown", "/sessions/{session_id}", "/status",
         "/metrics", "/livez", "/readyz",
     }  # fmt: skip
     page = server.ask("/docs").body.decode()

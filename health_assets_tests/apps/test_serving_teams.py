@@ -117,6 +117,12 @@ def build(world: World, folder: Path) -> tuple[Path, Path]:
             for tool in ("a", "b")
         ],
         agent_usage=[{"agent_id": agent_id, "cost_usd": 1.0, **in_window} for agent_id in world.tools if agent_id],
+        usage_breakdown=[
+            {"agent_id": agent_id, "model": model, "cost_usd": 1.0, **in_window}
+            for agent_id in world.tools
+            if agent_id
+            for model in ("m", "n")
+        ],
         session_scores=[
             {"session_id": name, "agent_id": of[0], "total_traces": len(of)} for name, of in world.sessions.items()
         ],

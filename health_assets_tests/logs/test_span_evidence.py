@@ -63,6 +63,42 @@ def test_an_agents_run_that_states_the_operation_chat_is_an_agents_run(project: 
     assert told(project).warnings == ["2 spans: taken for agent, not for what gen_ai.operation.name chat says"]
 
 
+def test_a_call_to_an_mcp_server_is_one_tool_call_whoever_tells_of_it(project: Project) -> None:
+    """The framework, the client and the server each write a span of the first call, the client alone of the second."""
+    called = {"mcp__method__name": "tools/call", "name": "tools/call get_weather", "gen_ai__tool__name": "get_weather"}
+    failed = {"error__type": "tool_error", "status": {"code": 2}}
+    tables = ingested(
+        project,
+        agent(1, 1, AT),
+        span(1, 2, AT, 1, name="initialize", mcp__method__name="initialize"),
+        tool(1, 3, AT, 1, name="execute_tool get_weather", gen_ai__tool__name="get_weather"),
+        span(1, 4, AT, 3, **called, **failed),
+        span(1, 5, AT, 4, name="POST"),
+        span(1, 6, AT, 5, **called, **failed, gen_ai__operation__name="execute_tool"),
+        span(1, 7, LATER, 1, name="tools/call search", mcp__method__name="tools/call"),
+    )
+    found = {(row["span_id"], row["tool"], row["status"], row["agent_id"]) for row in tables["tool_calls"]}
+    assert found == {
+        (f"{6:016x}", "get_weather", "failure", "planner"), (f"{7:016x}", "search", "success", "planner"),
+    }  # fmt: skip
+    conventions = {row["name"]: row["convention"] for row in tables["spans"] if row["operation"] != "invoke_agent"}
+    assert conventions["tools/call search"] == "mcp"
+    assert [sorted(row["actions"]) for row in tables["executions"]] == [["get_weather", "search"]]
+
+
+def test_a_step_between_two_spans_of_one_call_leaves_it_one_call(project: Project) -> None:
+    tables = ingested(
+        project,
+        agent(1, 1, AT),
+        tool(1, 2, AT, 1),
+        span(1, 3, AT, 2, openinference__span__kind="RETRIEVER"),
+        tool(1, 4, AT, 3),
+        span(2, 1, AT, openinference__span__kind="GUARDRAIL"),
+    )
+    assert [row["span_id"] for row in tables["tool_calls"]] == [f"{4:016x}"]
+    assert len(tables["executions"]) == 1
+
+
 KINDS: list[tuple[dict[str, Any], str, str | None]] = [
     ({"name": "chat m", "gen_ai__operation__name": "chat", "gen_ai__agent__name": "a"}, "chat", None),
     ({"name": "invoke_agent a", "gen_ai__operation__name": "chat"}, "chat", None),  # nothing else says agent
@@ -108,6 +144,17 @@ KINDS: list[tuple[dict[str, Any], str, str | None]] = [
         "openinference.span.kind AGENT",
     ),
     ({"name": "chat.completions m", "gen_ai__operation__name": "chat.completions"}, "chat", None),
+    ({"name": "tools/call t", "mcp__method__name": "tools/call"}, "tool", None),
+    ({"name": "tools/list", "mcp__method__name": "tools/list"}, "other", None),
+    ({"name": "BaseRetriever", "openinference__span__kind": "RETRIEVER"}, "retrieval", None),
+    ({"name": "rerank", "openinference__span__kind": "reranker"}, "rerank", None),
+    ({"name": "bedrock.apply_guardrail", "openinference__span__kind": "GUARDRAIL"}, "guardrail", None),
+    ({"name": "retrieval docs", "gen_ai__operation__name": "retrieval"}, "retrieval", None),
+    ({"name": "cohere.rerank", "gen_ai__system": "Cohere", "llm__request__type": "rerank"}, "rerank", None),
+    # a step is never more than what states a record
+    ({"gen_ai__operation__name": "execute_tool", "openinference__span__kind": "RETRIEVER"}, "tool", None),
+    ({"openinference__span__kind": "RETRIEVER", "traceloop__span__kind": "tool"}, "tool", None),
+    ({"name": "execute_tool t", "gen_ai__tool__name": "t", "openinference__span__kind": "GUARDRAIL"}, "tool", None),
     ({"name": "text.completions m", "gen_ai__operation__name": "text.completions"}, "chat", None),
 ]
 

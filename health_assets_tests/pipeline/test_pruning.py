@@ -133,11 +133,12 @@ def of_hours(tables: Tables, hours: HourRange) -> Tables:
 def test_what_is_dropped_is_what_can_be_made_again_and_all_else_is_kept() -> None:
     assert set(COMPONENTS) == {
         "health_components", "state_components", "model_components", "trace_risks", "evidence_components",
-        "tool_components", "usage_components", "now_components", "computed_signals",
+        "tool_components", "usage_components", "usage_breakdown_components", "now_components", "computed_signals",
         "evaluated_signals",
     }  # fmt: skip
     assert set(HISTORY) >= {
         "agent_changes", "agent_health", "system_health", "session_scores", "agent_reliability", "error_budget", "tool_health", "agent_usage",
+        "usage_breakdown",
     }  # fmt: skip
 
 

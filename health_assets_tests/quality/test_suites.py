@@ -34,6 +34,8 @@ HOURS = hours_from(START, 4)
 HIT = START + 2 * HOUR
 """The hour in which the tests break something."""
 
+PARTS_OF_USAGE = ("usage_components", "usage_breakdown_components")
+WINDOWS_OF_USAGE = ("agent_usage", "usage_breakdown")
 CHECKS = [(asset, check.name) for asset, suite in SUITES.items() for check in suite.checks]
 
 
@@ -249,11 +251,14 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
             (asset, "last_error_at"): {"errors_come_with_their_time_and_a_failure"}
             for asset in ("tool_components", "tool_health")
         },
-        ("agent_usage", "executions"): {"windows_agree_with_the_components"},
-        ("agent_usage", "successes"): {"costs_per_success_are_there_where_cost_and_successes_are"},
+        **{(asset, "executions"): {"windows_agree_with_the_components"} for asset in WINDOWS_OF_USAGE},
+        **{
+            (asset, "successes"): {"costs_per_success_are_there_where_cost_and_successes_are"}
+            for asset in WINDOWS_OF_USAGE
+        },
         **{
             (asset, f"executions_with_{name}"): {"amounts_are_there_where_executions_tell_them"}
-            for asset in ("usage_components", "agent_usage") for name in ("tokens", "cost")
+            for asset in (*PARTS_OF_USAGE, *WINDOWS_OF_USAGE) for name in ("tokens", "cost")
         },
         **{
             ("error_budget", name): {"rates_are_there_where_failures_may_be"}
@@ -291,8 +296,8 @@ def _counting(asset: str) -> frozenset[str]:
         "agent_now": {"windows_agree_with_the_components"},
         "tool_components": {"calls_agree_with_the_records"},
         "tool_health": {"windows_agree_with_the_components"},
-        "usage_components": {"sums_agree_with_the_executions"},
-        "agent_usage": {"windows_agree_with_the_components"},
+        **{asset: {"sums_agree_with_the_executions"} for asset in PARTS_OF_USAGE},
+        **{asset: {"windows_agree_with_the_components"} for asset in WINDOWS_OF_USAGE},
         "task_consistency": {"tasks_hold_no_more_runs_than_there_are"},
         "agent_reliability": {"windows_agree_with_the_executions", "tasks_agree_with_their_table"},
         "agent_probes": set(),
@@ -552,7 +557,8 @@ def _breaks_of_usage() -> Iterator[Break]:
         "costs_per_success_are_there_where_cost_and_successes_are",
     )
     row = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
-    for asset, also in (("usage_components", "sums_agree_with_the_executions"), ("agent_usage", priced)):
+    of_parts = ((asset, "sums_agree_with_the_executions") for asset in PARTS_OF_USAGE)
+    for asset, also in (*of_parts, *((asset, priced) for asset in WINDOWS_OF_USAGE)):
         yield Break(asset, told, (row % "input_tokens = NULL, output_tokens = NULL",), 1, frozenset(), ("has_tokens",))
         yield Break(asset, told, (row % "cost_usd = NULL",), 1, frozenset({also}))
         yield Break(asset, told, (row % "executions_with_cost = 0",), 1, frozenset({also}))
@@ -560,20 +566,17 @@ def _breaks_of_usage() -> Iterator[Break]:
         "executions", "successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost",
     ):  # fmt: skip
         also = {"parts_are_within_the_whole"}
-        yield Break(
-            "usage_components",
-            "sums_agree_with_the_executions",
-            (row % f"{column} = {column} + 1",),
-            1,
-            frozenset(also),
-        )
+        for asset in PARTS_OF_USAGE:
+            assignment = row % f"{column} = {column} + 1"
+            yield Break(asset, "sums_agree_with_the_executions", (assignment,), 1, frozenset(also))
     lost = "DELETE FROM executions WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
-    yield Break("usage_components", "sums_agree_with_the_executions", (lost,), 1, frozenset(), ("executions_recorded",))
-    yield Break(
-        "agent_usage", priced, (row % "cost_per_success_usd = NULL",), 1, frozenset(), ("has_price", "price_due")
-    )
-    yield Break("agent_usage", priced, (row % "successes = 0",))
-    yield Break("agent_usage", "windows_agree_with_the_components", (row % "executions = executions + 1",))
+    for asset in PARTS_OF_USAGE:
+        yield Break(asset, "sums_agree_with_the_executions", (lost,), 1, frozenset(), ("executions_recorded",))
+    for asset in WINDOWS_OF_USAGE:
+        cleared = row % "cost_per_success_usd = NULL"
+        yield Break(asset, priced, (cleared,), 1, frozenset(), ("has_price", "price_due"))
+        yield Break(asset, priced, (row % "successes = 0",))
+        yield Break(asset, "windows_agree_with_the_components", (row % "executions = executions + 1",))
 
 
 def _breaks_of_the_survey() -> Iterator[Break]:

@@ -13,10 +13,19 @@ TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_
 AMOUNTS = (*TOKENS, "cost_usd")
 
 
+BY_AGENT = ("agent_id",)
+BY_VERSION = ("agent_id", "agent_version", "model")
+
+
 def agent_usage(
-    records: list[Record], targets: dict[str, Any], hours: list[datetime], window_hours: int, lookback_hours: int
+    records: list[Record],
+    targets: dict[str, Any],
+    hours: list[datetime],
+    window_hours: int,
+    lookback_hours: int,
+    keys: tuple[str, ...] = BY_AGENT,
 ) -> list[Record]:
-    """A row for each hour and agent with an execution in the window, but of agents that are retired."""
+    """A row for each hour and keys with an execution in the window, but of agents that are retired."""
     kept = deduplicate(records)
     calls = [record for record in kept if record["type"] == "model_call"]
     executions = [
@@ -29,11 +38,16 @@ def agent_usage(
         end = hour + ONE_HOUR
         start = end - timedelta(hours=window_hours)
         window = [(record, amounts) for record, amounts in executions if start <= record["_at"] < end]
-        for agent_id in sorted({record["agent_id"] for record, _ in window}):
-            own = [(record, amounts) for record, amounts in window if record["agent_id"] == agent_id]
-            row = {"hour": hour, "agent_id": agent_id, "window_start": start, "window_end": end}
+        for named in sorted({_named(record, keys) for record, _ in window}):
+            own = [(record, amounts) for record, amounts in window if _named(record, keys) == named]
+            row = {"hour": hour, **dict(zip(keys, named, strict=True)), "window_start": start, "window_end": end}
             rows.append(row | summary(own))
     return rows
+
+
+def _named(record: Record, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """What the record names, an empty text for what it does not."""
+    return tuple(record.get(key) or "" for key in keys)
 
 
 def amount(execution: Record, calls: list[Record], name: str, lookback_hours: int) -> Fraction | None:

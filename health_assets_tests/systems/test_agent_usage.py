@@ -22,8 +22,8 @@ from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import ENGINES, Project, Row, assert_same_tables, hours_from
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
-STEPS = ["ingest", "usage_components", "agent_usage"]
-TABLES = ["usage_components", "agent_usage"]
+TABLES = ["usage_components", "usage_breakdown_components", "agent_usage", "usage_breakdown"]
+STEPS = ["ingest", *TABLES]
 NOTHING = {"input_tokens": None, "output_tokens": None, "cost_usd": None, "cost_per_success_usd": None}
 
 
@@ -101,6 +101,30 @@ def test_an_execution_that_states_nothing_has_the_sums_of_its_model_calls(projec
     assert (row["executions_with_tokens"], row["executions_with_cost"]) == (1, 2)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_breakdown_has_the_executions_of_each_version_and_model(tmp_path: Path, engine: str) -> None:
+    """A window of 2 hours: version 1 with the model m in both, version 2 in the second one, once without a model."""
+    project = Project(tmp_path / "project", None, 2, 4, engine=engine)
+    records = [
+        run(1, 0, agent_version="1", model="m", cost_usd=1.0),
+        run(2, 1, agent_version="1", model="m", cost_usd=0.5, status="failure"),
+        run(3, 1, agent_version="2", model="m", cost_usd=4.0, input_tokens=10),
+        run(4, 1, agent_version="2", output_tokens=3),
+        run(5, 1, agent_id="b"),
+    ]
+    usage(project, records, hours_from(START, 3))
+    names = ("agent_id", "agent_version", "model", "executions", "successes", "cost_usd", "cost_per_success_usd")
+    found = {hour: [] for hour in range(3)}
+    for row in project.rows("usage_breakdown"):
+        found[(row["hour"] - START) // HOUR].append(tuple(row[name] for name in names))
+    second = [("a", "2", "", 1, 1, None, None), ("a", "2", "m", 1, 1, 4.0, 4.0), ("b", "", "", 1, 1, None, None)]
+    assert {hour: sorted(rows) for hour, rows in found.items()} == {
+        0: [("a", "1", "m", 1, 1, 1.0, 1.0)],
+        1: [("a", "1", "m", 2, 1, 1.5, 1.5), *second],
+        2: [("a", "1", "m", 1, 0, 0.5, None), *second],
+    }
+
+
 @pytest.mark.parametrize("by_default", [False, True])
 def test_retired_agents_and_agents_without_an_execution_have_no_row(project: Project, by_default: bool) -> None:
     project.write_targets(
@@ -144,7 +168,8 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
         status = random.choice(["success", "failure"])
         agent_id = random.choice(["a", "b", "gone"])
         at = START + random.randrange(hours * 3600) * HOUR / 3600
-        records.append(execution(f"e{name}", agent_id, at, status=status, **some_amounts(0.4)))
+        named = {"agent_version": random.choice([None, "1", "2"]), "model": random.choice([None, "m", "n"])}
+        records.append(execution(f"e{name}", agent_id, at, status=status, **named, **some_amounts(0.4)))
         records.append(execution(f"silent {name}", "never tells", at))
         record = model_call(number, f"e{random.randrange(count)}", **some_amounts(0.5))
         records.append(record | {"ended_at": (START + random.randrange(hours * 60) * HOUR / 60).isoformat()})
@@ -171,9 +196,15 @@ def test_usage_of_random_logs_equals_the_reference_and_one_hour_equals_its_part_
     assert_equal_rows(rows, expected, ["hour", "agent_id"])
     assert set(columns_of("agent_usage")) - set(expected[0]) == {"hours_covered", "formula_version"}
     assert {row["cost_usd"] for row in rows if row["agent_id"] == "never tells"} == {None}
+    parts = reference_agent_usage.agent_usage(
+        records, targets, list(hours), window_hours, 2 * window_hours, reference_agent_usage.BY_VERSION
+    )
+    assert len({(row["agent_version"], row["model"]) for row in parts}) == 9
+    made = project.tables(hours, ["agent_usage", "usage_breakdown"])
+    assert_equal_rows(made["usage_breakdown"], parts, ["hour", *reference_agent_usage.BY_VERSION])
     for hour in hours:
-        project.materialize(HourRange.of(hour), only=["agent_usage"])
-    assert_same_tables({"agent_usage": project.rows("agent_usage", hours)}, {"agent_usage": rows})
+        project.materialize(HourRange.of(hour), only=[*made])
+    assert_same_tables(project.tables(hours, [*made]), made)
 
 
 def test_late_records_and_any_order_of_hours_give_the_same_tables(tmp_path: Path) -> None:
@@ -272,6 +303,30 @@ def test_the_terminal_shows_the_costliest_agents_and_what_a_success_costs(projec
         ["a", "10", "10", "15,000", "200", "$0.0210", "$0.00210"],
     ]
     assert rows[3].strip() == "≥ only some of the agent's executions tell it"
+
+
+def test_the_terminal_shows_the_costliest_models_and_versions_of_agents_that_ran_several(project: Project) -> None:
+    records = [
+        run(1, agent_version="1", model="big", cost_usd=1.5, input_tokens=10),
+        run(2, agent_version="1", model="small", cost_usd=0.5, input_tokens=20, status="failure"),
+        run(3, agent_version="2", model="small", input_tokens=1000),
+        run(4, model="small", cost_usd=0.25),
+        run(1, agent_id="b", agent_version="7", cost_usd=9),
+    ]
+    usage(project, records, HourRange.of(START))
+    lines = [row.split() for row in shown(project).splitlines()]
+    headings = {tuple(row[:2]): place for place, row in enumerate(lines)}
+    models = headings["costliest", "models"]
+    assert lines[models + 1 : models + 3] == [
+        ["big", "1", "1", "10", "–", "$1.50", "$1.50"],
+        ["small", "3", "2", "≥1,020", "–", "≥$0.750", "≥$0.375"],
+    ]
+    versions = headings["costliest", "versions"]
+    assert lines[versions + 1 : versions + 4] == [
+        ["a", "1", "2", "1", "30", "–", "$2.00", "$2.00"],
+        ["a", "(no", "version)", "1", "1", "–", "–", "$0.250", "$0.250"],
+        ["a", "2", "1", "1", "1,000", "–", "–", "–"],
+    ]
 
 
 def test_the_terminal_says_so_where_no_execution_tells_anything_and_nothing_where_there_is_none(

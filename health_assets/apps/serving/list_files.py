@@ -24,6 +24,7 @@ from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.relations import lookup
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_VERSION
 from health_assets.warehouse.in_memory import stream_through
 from health_assets.warehouse.session import Session
 
@@ -61,9 +62,26 @@ def _hide_tools(rows: ir.Table, session: Session, settings: Settings, hour: date
     return rows.mutate(is_hidden=(rows.agent_id == "") & rows.is_of_personal.fill_null(False))
 
 
-def _most_tokens(rows: ir.Table) -> Sequence[ir.Value]:
+def _tokens(rows: ir.Table) -> ir.Value:
     tokens = rows.input_tokens.fill_null(0) + rows.output_tokens.fill_null(0)
-    return ibis.ifelse(rows.executions_with_tokens > 0, tokens, ibis.null()).desc(), rows.agent_id
+    return ibis.ifelse(rows.executions_with_tokens > 0, tokens, ibis.null())
+
+
+USAGE = (
+    "executions", "successes", "executions_with_tokens", "executions_with_cost", "input_tokens", "output_tokens",
+    "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens", "cost_usd", "cost_source", "cost_per_success_usd",
+)  # fmt: skip
+
+
+def _orders_of_usage(keys: Sequence[str]) -> Mapping[str, Callable[[ir.Table], Sequence[ir.Value]]]:
+    def named(rows: ir.Table) -> list[ir.Value]:
+        return [rows[key] for key in keys]
+
+    return {
+        "cost": lambda rows: (rows.cost_usd.desc(), *named(rows)),
+        "tokens": lambda rows: (_tokens(rows).desc(), *named(rows)),
+        "cost_per_success": lambda rows: (rows.cost_per_success_usd.desc(), *named(rows)),
+    }
 
 
 LISTS = {
@@ -81,16 +99,13 @@ LISTS = {
     ),
     "usage": Served(
         table="agent_usage",
-        item=(
-            "agent_id", "executions", "successes", "executions_with_tokens", "executions_with_cost", "input_tokens",
-            "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens", "cost_usd",
-            "cost_source", "cost_per_success_usd",
-        ),
-        orders={
-            "cost": lambda rows: (rows.cost_usd.desc(), rows.agent_id),
-            "tokens": _most_tokens,
-            "cost_per_success": lambda rows: (rows.cost_per_success_usd.desc(), rows.agent_id),
-        },
+        item=(*BY_AGENT, *USAGE),
+        orders=_orders_of_usage(BY_AGENT),
+    ),
+    "usage_breakdown": Served(
+        table="usage_breakdown",
+        item=(*BY_VERSION, *USAGE),
+        orders=_orders_of_usage(BY_VERSION),
     ),
 }  # fmt: skip
 

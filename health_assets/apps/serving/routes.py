@@ -28,6 +28,10 @@ AgentId = Annotated[
 OnlyAgent = Annotated[str | None, Query(description="Only this agent's; an agent that is not known has none.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS_A_PAGE, description="Items on a page.")]
 Offset = Annotated[int, Query(ge=0, le=MOST_OFFSET, description="Items to leave out before it.")]
+UsageSort = Annotated[
+    Literal["cost", "tokens", "cost_per_success"],
+    Query(description="The greatest first; those of which it is not known last."),
+]
 SessionId = Annotated[str, Path(min_length=1, description="Id of the session.")]
 Candidates = Annotated[
     str,
@@ -216,10 +220,7 @@ def routes(service: Service) -> APIRouter:
     async def usage(
         request: Request,
         agent_id: OnlyAgent = None,
-        sort: Annotated[
-            Literal["cost", "tokens", "cost_per_success"],
-            Query(description="The greatest first; agents of which it is not known last."),
-        ] = "cost",
+        sort: UsageSort = "cost",
         limit: Limit = 100,
         offset: Offset = 0,
     ) -> Response:
@@ -229,6 +230,25 @@ def routes(service: Service) -> APIRouter:
                 ListPage(name="usage", order=sort, offset=offset, limit=limit, agent_id=agent_id), request.scope[ASKED]
             )
         )
+
+    @router.get(
+        "/usage/breakdown",
+        summary="Tokens and cost of agents by version and model",
+        tags=["tools and usage"],
+        response_model=schemas.UsageBreakdownPage,
+        responses={**FROM_DATA, **INVALID},
+        openapi_extra=OPTIONAL_TOKEN,
+    )
+    async def usage_breakdown(
+        request: Request,
+        agent_id: OnlyAgent = None,
+        sort: UsageSort = "cost",
+        limit: Limit = 100,
+        offset: Offset = 0,
+    ) -> Response:
+        """Every version and model that executions in the window name, by agent; they add up to `/usage`."""
+        page = ListPage(name="usage_breakdown", order=sort, offset=offset, limit=limit, agent_id=agent_id)
+        return response_of(service.listed(page, request.scope[ASKED]))
 
     @router.get(
         "/sessions/{session_id:path}",

@@ -317,9 +317,8 @@ class ToolPage(Listed):
     tools: list[ToolItem]
 
 
-@exactly
-class UsageItem(TypedDict):
-    """An agent's usage in the window; an amount is null where no execution tells it."""
+class Usage(TypedDict):
+    """Usage in the window; an amount is null where no execution tells it."""
 
     agent_id: str
     executions: Annotated[int, Field(ge=1)]
@@ -336,6 +335,26 @@ class UsageItem(TypedDict):
         Literal["stated", "computed"] | None, Field(description="`computed`: at least in part from prices.")
     ]
     cost_per_success_usd: Annotated[float | None, Field(ge=0)]
+
+
+@exactly
+class UsageItem(Usage):
+    """An agent's usage."""
+
+
+@exactly
+class UsageBreakdownItem(Usage):
+    """The usage of one version of an agent with one model."""
+
+    agent_version: Annotated[str, Field(description="Empty for executions that name none.")]
+    model: Annotated[str, Field(description="Empty for executions that name none.")]
+
+
+@exactly
+class UsageBreakdownPage(Listed):
+    """Versions and models of agents by cost, tokens or cost per success, the greatest first."""
+
+    usage_breakdown: list[UsageBreakdownItem]
 
 
 @exactly

@@ -95,7 +95,7 @@ class ListPage:
     """A request for items of a list.
 
     Args:
-        name: the list, `tools` or `usage`.
+        name: the list, one of `snapshot.LISTED`.
         order: one of its orders.
         offset: how many to leave out.
         limit: how many to take at most.

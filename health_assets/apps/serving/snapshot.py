@@ -46,6 +46,10 @@ class Place:
     row: int
 
 
+LISTED = ("tools", "usage", "usage_breakdown")
+"""Names of the lists, as `list_files.LISTS` has them, which imports an engine."""
+
+
 class Snapshot:
     """All agents, models and lists of the newest hour.
 
@@ -93,7 +97,7 @@ class Snapshot:
         with pa.OSFile(str(folder / AGENTS_FILE)) as file, pa.ipc.open_stream(file) as stream:
             batches = list(stream)
         teams = facts["teams"]
-        lists = {name: Listing.read(folder, name, facts["lists"].get(name), teams) for name in ("tools", "usage")}
+        lists = {name: Listing.read(folder, name, facts["lists"].get(name), teams) for name in LISTED}
         return cls(batches, (folder / POSITIONS_FILE).read_bytes(), facts, datetime.now(UTC), lists)
 
     def models(self, view: View) -> dict[str, dict[str, Any]]:

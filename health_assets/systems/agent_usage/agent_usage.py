@@ -10,6 +10,8 @@ they cost, sums and cost per success are what is known of, so at least that was 
 `executions_with_cost` say how many tell.
 """
 
+from collections.abc import Sequence
+
 import ibis
 from ibis import ir
 
@@ -19,14 +21,17 @@ from health_assets.scoring.prices import COMPUTED, STATED
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.scoring.window_merges import merged_windows
-from health_assets.systems.agent_usage.names import COUNTS
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_VERSION, COUNTS
+
+NOT_NAMED = ""
+"""The version or model of executions that name none."""
 
 
-def usage_components(executions: ir.Table) -> ir.Table:
-    """One row per (hour, agent_id) with an execution: every column of `usage_components`."""
+def usage_components(executions: ir.Table, keys: Sequence[str] = BY_AGENT) -> ir.Table:
+    """One row per hour and keys with an execution: every column of `usage_components`."""
     rows = executions
     tells_tokens = rows.input_tokens.notnull() | rows.output_tokens.notnull()
-    return rows.group_by(["hour", "agent_id"]).aggregate(
+    return rows.group_by(["hour", *keys]).aggregate(
         executions=rows.count(),
         successes=rows.count(where=rows.succeeded),
         executions_with_tokens=rows.count(where=tells_tokens),
@@ -36,16 +41,28 @@ def usage_components(executions: ir.Table) -> ir.Table:
     )
 
 
-def agent_usage(components: ir.Table, targets: Targets, hours: HourRange, window_hours: int) -> ir.Table:
-    """One row per hour and not retired agent with an execution in the window: all columns but those of the window.
+def usage_breakdown_components(executions: ir.Table) -> ir.Table:
+    """One row per hour, agent, version and model with an execution: every column of `usage_breakdown_components`."""
+    named = {name: executions[name].fill_null(NOT_NAMED) for name in ("agent_version", "model")}
+    return usage_components(executions.mutate(**named), BY_VERSION)
+
+
+def agent_usage(
+    components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, keys: Sequence[str] = BY_AGENT
+) -> ir.Table:
+    """One row per hour and keys, of agents that are not retired, with an execution in the window.
 
     Args:
-        components: `usage_components` of `hours` and the window before them.
+        components: `usage_components` by these keys, of `hours` and the window before them.
         targets: for which agents are retired.
         hours: the hours to give rows for.
         window_hours: length of the evaluation window.
+        keys: columns that rows are told apart by.
+
+    Returns:
+        All columns but those of the window.
     """
-    rows = merged_windows(components, ("agent_id",), hours, window_hours, (*COUNTS, *AMOUNTS))
+    rows = merged_windows(components, keys, hours, window_hours, (*COUNTS, *AMOUNTS))
     rows = with_targets_used(rows, targets, [])
     return rows.mutate(
         cost_source=ibis.cases(

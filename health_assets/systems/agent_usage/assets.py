@@ -1,36 +1,49 @@
-"""Usage: each hour's tokens and cost, and what every agent took over the window."""
+"""Usage: each hour's tokens and cost, and what every agent, version and model took over the window."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.systems.agent_usage import FORMULA_VERSION
-from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_components
+from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_breakdown_components, usage_components
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_VERSION
 
 
 def _components(inputs: Inputs) -> ir.Table:
     return usage_components(inputs.table("executions"))
 
 
+def _breakdown_components(inputs: Inputs) -> ir.Table:
+    return usage_breakdown_components(inputs.table("executions"))
+
+
 def _usage(inputs: Inputs) -> ir.Table:
+    return _windows_of(inputs, "usage_components", BY_AGENT)
+
+
+def _breakdown(inputs: Inputs) -> ir.Table:
+    return _windows_of(inputs, "usage_breakdown_components", BY_VERSION)
+
+
+def _windows_of(inputs: Inputs, components: str, keys: Sequence[str]) -> ir.Table:
     window_hours = inputs.settings.window_hours
-    components = inputs.table("usage_components", back_hours=window_hours)
-    rows = agent_usage(components, inputs.targets, inputs.hours, window_hours)
-    return inputs.with_windows(rows, "usage_components", window_hours)
+    parts = inputs.table(components, back_hours=window_hours)
+    rows = agent_usage(parts, inputs.targets, inputs.hours, window_hours, keys)
+    return inputs.with_windows(rows, components, window_hours)
 
 
 def _costliest_by_hour(rows: ir.Table) -> ir.Table:
     return _costliest_first(rows).select(
-        "hour", "agent_id", "executions", "input_tokens", "output_tokens", "cost_usd", "executions_with_cost"
+        "hour", *_keys(rows), "executions", "input_tokens", "output_tokens", "cost_usd", "executions_with_cost"
     )
 
 
 def _costliest(rows: ir.Table) -> ir.Table:
     return _costliest_first(of_newest_hour(rows)).select(
         "hour",
-        "agent_id",
+        *_keys(rows),
         "executions",
         "successes",
         "input_tokens",
@@ -43,7 +56,11 @@ def _costliest(rows: ir.Table) -> ir.Table:
 
 def _costliest_first(rows: ir.Table) -> ir.Table:
     unknown_last = [ibis.desc(name, nulls_first=False) for name in ("cost_usd", "input_tokens", "executions")]
-    return rows.order_by(*unknown_last, "agent_id", "hour")
+    return rows.order_by(*unknown_last, *_keys(rows), "hour")
+
+
+def _keys(rows: ir.Table) -> Sequence[str]:
+    return [name for name in BY_VERSION if name in rows.columns]
 
 
 def _spent(rows: ir.Table) -> Mapping[str, ir.Value]:
@@ -67,10 +84,33 @@ ASSETS = (
         formula_version=FORMULA_VERSION,
     ),
     Derived(
+        name="usage_breakdown_components",
+        upstream=("executions",),
+        rows=_breakdown_components,
+        preview_title="costliest hours of versions and models",
+        preview_rows=_costliest_by_hour,
+        blocked_by=("raw_logs",),
+        empty_without="an execution",
+        is_component=True,
+        curves=_spent,
+        formula_version=FORMULA_VERSION,
+    ),
+    Derived(
         name="agent_usage",
         upstream=("usage_components",),
         rows=_usage,
         preview_title="costliest agents",
+        preview_rows=_costliest,
+        empty_without="an execution in the window",
+        back_hours=lambda settings: settings.window_hours,
+        curves=_spent,
+        formula_version=FORMULA_VERSION,
+    ),
+    Derived(
+        name="usage_breakdown",
+        upstream=("usage_breakdown_components",),
+        rows=_breakdown,
+        preview_title="costliest versions and models of agents",
         preview_rows=_costliest,
         empty_without="an execution in the window",
         back_hours=lambda settings: settings.window_hours,

@@ -41,7 +41,7 @@ def usage(source: Source) -> ir.Table:
 
 def hours_of_parts_of_usage(source: Source) -> pd.DataFrame:
     """`hours`, with what the parts count, and the same counted among the executions."""
-    sums = source.facts("usage_components", *(_[name].sum() for name in COUNTED))
+    sums = source.facts(source.asset, *(_[name].sum() for name in COUNTED))
     frame = with_facts(hours(source), list(COUNTED), sums)
     recorded = [f"{name}_recorded" for name in COUNTED]
     return with_facts(frame, recorded, source.facts("executions", *COUNTED.values()))
@@ -50,3 +50,8 @@ def hours_of_parts_of_usage(source: Source) -> pd.DataFrame:
 def hours_of_usage(source: Source) -> pd.DataFrame:
     """`hours`, with the executions of all agents' windows, and those of the hours that the windows are made of."""
     return hours_with_windows(source, "executions", "usage_components")
+
+
+def hours_of_breakdown(source: Source) -> pd.DataFrame:
+    """`hours`, with the executions of all windows of the breakdown, and those of the hours that they are made of."""
+    return hours_with_windows(source, "executions", "usage_breakdown_components")

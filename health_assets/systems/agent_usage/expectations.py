@@ -1,14 +1,14 @@
 """Expectations of the tables of usage."""
 
 from health_assets.quality.every_table import OF_EVERY_TABLE
-from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
+from health_assets.quality.expectations import Check, HoursMaker, Suite, at_least, between, equal, one_of, unique
 from health_assets.scoring.prices import SOURCES
 from health_assets.scoring.usage import AMOUNTS
 from health_assets.systems.agent_usage import batches
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_VERSION
 
-OF_BOTH = (
+OF_ALL = (
     *OF_EVERY_TABLE,
-    Check(name="agent_has_one_row_per_hour", expectations=unique("hour", "agent_id")),
     Check(name="amounts_are_not_negative", expectations=between(0, None, *AMOUNTS)),
     Check(
         name="parts_are_within_the_whole",
@@ -24,24 +24,24 @@ OF_BOTH = (
     ),
 )
 
-USAGE_COMPONENTS = Suite(
-    asset="usage_components",
-    checks=[
-        *OF_BOTH,
-        Check(
-            name="sums_agree_with_the_executions",
-            expectations=[one for name in batches.COUNTED for one in equal(name, f"{name}_recorded")],
-            batch="hours",
-        ),
-    ],
-    rows={"rows": batches.amounts},
-    hours=batches.hours_of_parts_of_usage,
-)
+ONE_ROW_OF_AGENT = Check(name="agent_has_one_row_per_hour", expectations=unique("hour", *BY_AGENT))
+ONE_ROW_OF_VERSION = Check(name="version_and_model_have_one_row_per_hour", expectations=unique("hour", *BY_VERSION))
 
-AGENT_USAGE = Suite(
-    asset="agent_usage",
-    checks=[
-        *OF_BOTH,
+
+def _of_components(asset: str, one_row: Check) -> Suite:
+    agree = Check(
+        name="sums_agree_with_the_executions",
+        expectations=[one for name in batches.COUNTED for one in equal(name, f"{name}_recorded")],
+        batch="hours",
+    )
+    checks = [*OF_ALL, one_row, agree]
+    return Suite(asset=asset, checks=checks, rows={"rows": batches.amounts}, hours=batches.hours_of_parts_of_usage)
+
+
+def _of_windows(asset: str, one_row: Check, hours: HoursMaker) -> Suite:
+    checks = [
+        *OF_ALL,
+        one_row,
         Check(name="sources_are_known", expectations=one_of("cost_source", *SOURCES)),
         Check(name="costs_per_success_are_not_negative", expectations=between(0, None, "cost_per_success_usd")),
         Check(
@@ -53,9 +53,13 @@ AGENT_USAGE = Suite(
             expectations=equal("executions_in_windows", "executions_of_hours"),
             batch="hours",
         ),
-    ],
-    rows={"rows": batches.usage},
-    hours=batches.hours_of_usage,
-)
+    ]
+    return Suite(asset=asset, checks=checks, rows={"rows": batches.usage}, hours=hours)
 
-SUITES = (USAGE_COMPONENTS, AGENT_USAGE)
+
+SUITES = (
+    _of_components("usage_components", ONE_ROW_OF_AGENT),
+    _of_components("usage_breakdown_components", ONE_ROW_OF_VERSION),
+    _of_windows("agent_usage", ONE_ROW_OF_AGENT, batches.hours_of_usage),
+    _of_windows("usage_breakdown", ONE_ROW_OF_VERSION, batches.hours_of_breakdown),
+)

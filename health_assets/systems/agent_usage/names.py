@@ -3,6 +3,9 @@
 What belongs here: plain names, so that programs without an engine can import them. What does not: formulas.
 """
 
+BY_AGENT = ("agent_id",)
+BY_VERSION = ("agent_id", "agent_version", "model")
+"""Columns that rows of a breakdown are told apart by."""
 COUNTS = (
     "executions", "successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost",
 )  # fmt: skip

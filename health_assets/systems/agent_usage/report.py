@@ -1,7 +1,7 @@
-"""Usage's block: tokens and cost of the fleet, and the agents that cost most, with what a success costs."""
+"""Usage's block: tokens and cost of the fleet; the agents, models and versions that cost most, and each success."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ibis
@@ -21,10 +21,13 @@ from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10
 MODELS_SHOWN = 5
+PARTS_SHOWN = 5
+"""Models, and versions."""
 SHOWN = (
     "agent_id", "executions", "successes", *AMOUNTS, "executions_with_tokens", "executions_with_cost",
     "executions_with_computed_cost", "cost_per_success_usd",
 )  # fmt: skip
+SUMMED = tuple(name for name in SHOWN if name not in ("agent_id", "cost_per_success_usd"))
 AT_LEAST = "≥"
 """Before what only some executions tell."""
 
@@ -45,6 +48,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     console.print(_in_words(fleet) if fleet["telling"] else "no execution tells tokens or cost", highlight=False)
     if fleet["telling"]:
         console.print(_table(session.dicts(_costliest(usage)), fleet["telling"]))
+        _print_breakdown(console, session, HourRange.of(latest))
     without = session.dicts(_without_cost(session, HourRange(fleet["window_start"], fleet["window_end"])))
     if without:
         console.print(Text(_told_without_cost(without)))
@@ -52,11 +56,29 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
 
 def _fleet(usage: ir.Table) -> ir.Table:
     """The sums over all agents, how many agents there are and how many tell anything, and the window."""
-    summed = [name for name in SHOWN if name not in ("agent_id", "cost_per_success_usd")]
     return usage.aggregate(
         agents=usage.count(), telling=usage.count(where=_tells(usage)), window_start=usage.window_start.max(),
-        window_end=usage.window_end.max(), **{name: usage[name].sum() for name in summed},
+        window_end=usage.window_end.max(), **{name: usage[name].sum() for name in SUMMED},
     )  # fmt: skip
+
+
+def _print_breakdown(console: Console, session: Session, hour: HourRange) -> None:
+    """Print the costliest models, and the costliest versions of agents that ran several; nothing without names."""
+    rows = session.hours_of("usage_breakdown", hour)
+    if models := session.dicts(_costliest_of(rows.filter(rows.model != ""), ["model"])):
+        console.print(_table_of("costliest models", ((one["model"], one) for one in models)))
+    several = rows.group_by("agent_id").aggregate(versions=rows.agent_version.nunique())
+    versions = rows.semi_join(several.filter(several.versions > 1), "agent_id")
+    if of_agents := session.dicts(_costliest_of(versions, ["agent_id", "agent_version"])):
+        named = ((f"{one['agent_id']} {one['agent_version'] or '(no version)'}", one) for one in of_agents)
+        console.print(_table_of("costliest versions", named, max_width=30))
+
+
+def _costliest_of(rows: ir.Table, keys: list[str]) -> ir.Table:
+    """The sums by some keys, the costliest first, and where that is unknown those with most tokens."""
+    sums = rows.group_by(keys).aggregate(**{name: rows[name].sum() for name in SUMMED})
+    sums = sums.mutate(cost_per_success_usd=sums.cost_usd / sums.successes.nullif(0))
+    return _costliest_first(sums, keys).limit(PARTS_SHOWN)
 
 
 def _without_cost(session: Session, window: HourRange) -> ir.Table:
@@ -88,9 +110,14 @@ def _tells(usage: ir.Table) -> ir.BooleanValue:
 
 def _costliest(usage: ir.Table) -> ir.Table:
     """The agents that cost most, and where that is unknown those with most tokens."""
+    return _costliest_first(usage, ["agent_id"]).select(*SHOWN).limit(AGENTS_SHOWN)
+
+
+def _costliest_first(usage: ir.Table, keys: list[str]) -> ir.Table:
+    """The rows that tell anything, in order."""
     telling = usage.filter(_tells(usage))
     tokens = telling.input_tokens.fill_null(0) + telling.output_tokens.fill_null(0)
-    return telling.order_by(ibis.desc("cost_usd"), tokens.desc(), "agent_id").select(*SHOWN).limit(AGENTS_SHOWN)
+    return telling.order_by(telling.cost_usd.desc(nulls_first=False), tokens.desc(), *keys)
 
 
 def _in_words(fleet: dict[str, Any]) -> str:
@@ -117,27 +144,33 @@ def _part(part: int | None, whole: int, word: str) -> str:
 
 
 def _table(agents: list[dict[str, Any]], telling: int) -> Table:
-    table = plain_table()
-    table.add_column("costliest agents", no_wrap=True, max_width=24)
-    for heading in ("runs", "succeeded", "tokens in", "tokens out", "cost", "per success"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for agent in agents:
-        with_tokens, with_cost = (
-            AT_LEAST if agent[f"executions_with_{name}"] < agent["executions"] else "" for name in ("tokens", "cost")
-        )
-        table.add_row(
-            Text(printable(agent["agent_id"])), f"{agent['executions']:,}", f"{agent['successes']:,}",
-            _or_dash(with_tokens, agent["input_tokens"], "{:,}".format),
-            _or_dash(with_tokens, agent["output_tokens"], "{:,}".format),
-            _or_dash(with_cost, agent["cost_usd"], _dollars),
-            _or_dash(with_cost, agent["cost_per_success_usd"], _dollars),
-        )  # fmt: skip
+    table = _table_of("costliest agents", ((agent["agent_id"], agent) for agent in agents))
     captions = []
     if telling > len(agents):
         captions.append(f"the {len(agents)} of {telling:,} agents that cost most; all are in the table agent_usage")
     if any(agent[f"executions_with_{name}"] < agent["executions"] for agent in agents for name in ("tokens", "cost")):
         captions.append(f"{AT_LEAST} only some of the agent's executions tell it")
     table.caption = "\n".join(captions) or None
+    return table
+
+
+def _table_of(title: str, rows: Iterable[tuple[str, dict[str, Any]]], max_width: int = 24) -> Table:
+    """Sums by name."""
+    table = plain_table()
+    table.add_column(title, no_wrap=True, max_width=max_width)
+    for heading in ("runs", "succeeded", "tokens in", "tokens out", "cost", "per success"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, sums in rows:
+        with_tokens, with_cost = (
+            AT_LEAST if sums[f"executions_with_{amount}"] < sums["executions"] else "" for amount in ("tokens", "cost")
+        )
+        table.add_row(
+            Text(printable(name)), f"{sums['executions']:,}", f"{sums['successes']:,}",
+            _or_dash(with_tokens, sums["input_tokens"], "{:,}".format),
+            _or_dash(with_tokens, sums["output_tokens"], "{:,}".format),
+            _or_dash(with_cost, sums["cost_usd"], _dollars),
+            _or_dash(with_cost, sums["cost_per_success_usd"], _dollars),
+        )  # fmt: skip
     return table
 
 

@@ -1,15 +1,27 @@
-"""Usage: hourly sums of tokens and cost, and what every agent took in the window."""
+"""Usage: hourly sums of tokens and cost, and what every agent, and each version and model of it, took in the window."""
+
+from sqlmodel import SQLModel
 
 from health_assets.schema.columns import Hourly, Windowed, count, number, text
 
 
-class UsageComponent(Hourly, table=True):
-    """Executions of each agent in the hour, with the tokens and the cost that they tell; a window is the sum."""
+class OfAgent(SQLModel):
+    """The key of usage by agent."""
 
-    __tablename__ = "usage_components"
+    agent_id: str = text("Agent with an execution in that time.", key=True)
 
-    agent_id: str = text("Agent with an execution in the hour.", key=True)
-    executions: int = count("Executions that ended in the hour.")
+
+class OfVersion(OfAgent):
+    """The key of usage by agent, version and model."""
+
+    agent_version: str = text("Version that ran; empty where executions name none.", key=True)
+    model: str = text("Model that executions name; empty where they name none.", key=True)
+
+
+class Sums(SQLModel):
+    """Sums over executions."""
+
+    executions: int = count("Executions that ended in that time.")
     successes: int = count("Executions that succeeded.")
     executions_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
     executions_with_cost: int = count("Executions that have a cost.")
@@ -22,23 +34,9 @@ class UsageComponent(Hourly, table=True):
     cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
 
 
-class AgentUsage(Windowed, table=True):
-    """Tokens and cost of every agent with an execution in the window; at least that much, where not all tell theirs."""
+class WindowSums(Sums):
+    """Sums over the executions of a window, and what follows from them."""
 
-    __tablename__ = "agent_usage"
-
-    agent_id: str = text("Agent with an execution in the window.", key=True)
-    executions: int = count("Executions in the window.")
-    successes: int = count("Executions that succeeded.")
-    executions_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
-    executions_with_cost: int = count("Executions that have a cost.")
-    executions_with_computed_cost: int = count("Executions whose cost was computed from prices.")
-    input_tokens: int | None = count("Tokens into models, with the cached ones; null where no execution tells any.")
-    output_tokens: int | None = count("Tokens out of models, reasoning included; null where no execution tells any.")
-    cache_read_tokens: int | None = count("Input tokens read from a cache; null where no execution tells any.")
-    cache_creation_tokens: int | None = count("Input tokens written to a cache; null where no execution tells any.")
-    reasoning_tokens: int | None = count("Output tokens spent on reasoning; null where no execution tells any.")
-    cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
     cost_source: str | None = text(
         "`stated`, or `computed` where the cost of any execution was computed from prices; null without a cost."
     )
@@ -48,4 +46,28 @@ class AgentUsage(Windowed, table=True):
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
-TABLES = (UsageComponent, AgentUsage)
+class UsageComponent(Sums, OfAgent, Hourly, table=True):
+    """Executions of each agent in the hour, with the tokens and the cost that they tell; a window is the sum."""
+
+    __tablename__ = "usage_components"
+
+
+class UsageBreakdownComponent(Sums, OfVersion, Hourly, table=True):
+    """The same of each agent, version and model."""
+
+    __tablename__ = "usage_breakdown_components"
+
+
+class AgentUsage(WindowSums, OfAgent, Windowed, table=True):
+    """Tokens and cost of every agent with an execution in the window; at least that much, where not all tell theirs."""
+
+    __tablename__ = "agent_usage"
+
+
+class UsageBreakdown(WindowSums, OfVersion, Windowed, table=True):
+    """The same of every agent, version and model with an execution in the window."""
+
+    __tablename__ = "usage_breakdown"
+
+
+TABLES = (UsageComponent, UsageBreakdownComponent, AgentUsage, UsageBreakdown)

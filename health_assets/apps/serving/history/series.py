@@ -306,6 +306,13 @@ SERIES: tuple[Series, ...] = (
         face=tuple(name for name in columns_of("agent_usage") if name not in OF_WINDOWS),
     ),
     Series(
+        name="usage_breakdown",
+        key="agent_id",
+        sources=("usage_breakdown",),
+        rows=_as_it_is("usage_breakdown"),
+        face=tuple(name for name in columns_of("usage_breakdown") if name not in OF_WINDOWS),
+    ),
+    Series(
         name="sessions",
         key="session_id",
         sources=("session_scores",),

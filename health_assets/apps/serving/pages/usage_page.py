@@ -16,12 +16,22 @@ from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pa
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import part
-from health_assets.apps.serving.pages.usage_sums import DAY, DAY_H, SUMS, Sums, days_of, models_of, of_window, summed
+from health_assets.apps.serving.pages.usage_sums import (
+    DAY,
+    DAY_H,
+    SUMS,
+    Sums,
+    days_of,
+    models_of,
+    of_window,
+    summed,
+    versions_of,
+)
 
-By = Literal["agent", "model", "day"]
+By = Literal["agent", "model", "version", "day"]
 Sort = Literal["cost", "tokens", "cost_per_success", "executions", "name"]
 Days = Literal["7", "30"]
-LISTINGS: dict[str, str] = {"agent": "agents", "model": "models", "day": "days"}
+LISTINGS: dict[str, str] = {"agent": "agents", "model": "models", "version": "versions", "day": "days"}
 ORDER: dict[str, list[tuple[str, str]]] = {
     "cost": [("cost_usd", "descending"), ("tokens", "descending"), ("agent_id", "ascending")],
     "tokens": [("tokens", "descending"), ("agent_id", "ascending")],
@@ -32,6 +42,7 @@ ORDER: dict[str, list[tuple[str, str]]] = {
 LISTED = ("agent_id", *SUMS, "tokens", "cost_per_success_usd", "team")
 BEFORE_DAYS = (1, 7)
 MODELS_SHOWN = 50
+VERSIONS_SHOWN = 50
 LEAST_PLACES = 7
 
 
@@ -72,12 +83,14 @@ def usage_page(look: Look, wanted: Wanted) -> Page:
         "hidden": look.hidden_agents(),
         "agents": sliced(listed, ORDER[wanted.sort], wanted.page, wanted.most),
         "models": look.remembered("models", lambda: models_of(look, look.back(1))),
+        "versions": look.remembered_of_face("usage_breakdown", look.hour, "versions", lambda: versions_of(look)),
         "days": look.remembered(("days", wanted.days), lambda: days_of(look, int(wanted.days)) or []),
     }
     shown = {
         "wanted": wanted,
         "pages": pages_of(found.num_rows, wanted.most),
         "models_shown": MODELS_SHOWN,
+        "versions_shown": VERSIONS_SHOWN,
         "has_days": look.hides_nothing or told["window_hours"] == DAY_H,
         "bars": _bars(told["days"]),
         "query": [f"by={wanted.by}", f"sort={wanted.sort}", f"days={wanted.days}", f"q={part(wanted.text)}"],

@@ -1,4 +1,4 @@
-"""Sums of tokens and cost over hours: of models, and of days.
+"""Sums of tokens and cost: of models, of versions, and of days.
 
 What belongs here: adding up, for callers who see every agent and for those who do not. What does not: the page
 (`usage_page`).
@@ -51,6 +51,18 @@ def models_of(look: Look, hours: HourRange) -> list[Sums]:
         return []
     found = _grouped(rows, "model")
     return sorted(found, key=lambda one: (-(one["cost_usd"] or 0), -one["executions"], one["model"] or ""))
+
+
+def versions_of(look: Look) -> list[Sums]:
+    """The sums of the window by agent and version, the costliest first; `agent_version` is None where none is named."""
+    rows = look.at("usage_breakdown")
+    if not rows.num_rows:
+        return []
+    found = _grouped(rows, "agent_id", "agent_version")
+    in_order = sorted(
+        found, key=lambda one: (-(one["cost_usd"] or 0), -one["executions"], one["agent_id"], one["agent_version"])
+    )
+    return [{**one, "agent_version": one["agent_version"] or None} for one in in_order]
 
 
 def days_of(look: Look, days: int) -> list[Sums] | None:
@@ -117,13 +129,13 @@ def of_window(look: Look, hour: datetime) -> tuple[Sums, int] | None:
     return look.remembered_of_face("usage", hour, "sums", made)
 
 
-def _grouped(rows: pa.Table, key: str) -> list[Sums]:
-    """The sums by a column, with what a success costs."""
-    return [with_price(row) for row in _added_up(rows, key).to_pylist()]
+def _grouped(rows: pa.Table, *keys: str) -> list[Sums]:
+    """The sums by columns, with what a success costs."""
+    return [with_price(row) for row in _added_up(rows, *keys).to_pylist()]
 
 
-def _added_up(rows: pa.Table, key: str) -> pa.Table:
-    made = rows.group_by(key).aggregate([(name, "sum") for name in SUMS])
+def _added_up(rows: pa.Table, *keys: str) -> pa.Table:
+    made = rows.group_by(list(keys)).aggregate([(name, "sum") for name in SUMS])
     return made.rename_columns([name.removesuffix("_sum") for name in made.column_names])
 
 

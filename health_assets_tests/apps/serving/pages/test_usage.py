@@ -23,7 +23,7 @@ from health_assets_tests.support.projects import Project
 
 HOURS = HourRange(START, START + 38 * HOUR)
 """A whole day, and 14 hours of the next."""
-STEPS = ["ingest", "usage_components", "agent_usage"]
+STEPS = ["ingest", "usage_components", "agent_usage", "usage_breakdown_components", "usage_breakdown"]
 STRANGER, OF_TEAM = View(), View(teams=frozenset({"b"}))
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[31m"
 LONG = "=" + "long" * 250
@@ -49,7 +49,11 @@ def _lines() -> Iterator[str]:
         outcome = "failure" if number % 3 == 0 else "success"
         told: dict[str, dict[str, Any]] = {
             "dear": {"cost_usd": 1.0 + number / 8, "input_tokens": 100, "output_tokens": 7, "status": outcome},
-            "half": {"model": "mini", **({"cost_usd": 0.25} if number % 2 else {})},
+            "half": {
+                "model": "mini",
+                "agent_version": "1" if number < 30 else "2",
+                **({"cost_usd": 0.25} if number % 2 else {}),
+            },
             "silent": {"status": outcome},
             "tokens": {"model": HOSTILE, "output_tokens": 3},
             "mine": {"model": "mini", "cost_usd": 8.0},
@@ -111,6 +115,21 @@ def test_a_success_costs_what_all_executions_that_the_caller_sees_cost(world: Wo
     [(executions, successes, _, with_cost, _, _, cost)] = _sums(world, view, _window(world), "1").values()
     assert fleet["cost_per_success_usd"] == pytest.approx(cost / successes)
     assert (fleet["executions"], fleet["executions_with_cost"]) == (executions, with_cost)
+
+
+@pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
+def test_versions_are_those_of_the_agents_that_the_caller_sees(world: World, view: View) -> None:
+    """From hour 14 on, `half` ran 16 hours in version 1 and 8 in version 2; half of the hours tell 25 cents."""
+    told = _page(world.look(view)).told["versions"]
+    found = {(row["agent_id"], row["agent_version"]): tuple(row[name] for name in NAMES) for row in told}
+    agents = _sums(world, view, _window(world), "agent_id")
+    assert {agent_id for agent_id, _ in found} == agents.keys()
+    assert {agent_id: sums for (agent_id, version), sums in found.items() if version is None} == {
+        agent_id: sums for agent_id, sums in agents.items() if agent_id != "half"
+    }
+    assert found["half", "1"] == (16, 16, 0, 8, None, None, 2.0)
+    assert found["half", "2"] == (8, 8, 0, 4, None, None, 1.0)
+    assert "no version named" in _html(world.look(view))
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
