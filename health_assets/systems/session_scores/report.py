@@ -73,51 +73,57 @@ def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int, wi
 
 
 def _table(sessions: list[dict[str, Any]], *, is_brief: bool) -> Table:
-    """Sessions with their runs and scores, and unless it is brief with their usage and last error."""
+    """Sessions with their runs and scores, and unless it is brief with their calls, usage and last error."""
     table = plain_table()
     table.add_column("worst sessions", no_wrap=True, max_width=30)
-    more = () if is_brief else ("failed tools", "repeats", "duration", "tokens", "cost")
-    for heading in ("runs", "failed", *more, "reliable", "consistent"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows = [_figures(one, is_brief=is_brief) for one in sessions]
+    shown = [heading for heading in rows[0] if any(row[heading] for row in rows)]
+    for heading in shown:
+        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
     if not is_brief:
         table.add_column("last error", no_wrap=True, max_width=44)
-    for one in sessions:
-        failures = Text(f"{one['failures']:,}", style="red" if one["failures"] else "")
-        reliability = _score(one["agent_reliability"], is_passed=one["reliability_passed"])
-        consistency = _score(one["agent_consistency"], is_passed=one["consistency_passed"])
+    for one, row in zip(sessions, rows, strict=True):
         error = Text(printable(" ".join((one["last_error"] or "").split())))
-        told = () if is_brief else (*_calls(one), *_usage(one))
-        table.add_row(
-            Text(printable(one["session_id"])), f"{one['runs']:,}", failures, *told,
-            reliability if one["traces_evaluated"] else NOT_EVALUATED,
-            consistency if one["consistency_traces_evaluated"] else NOT_EVALUATED,
-            *(() if is_brief else [error]),
-        )  # fmt: skip
+        figures = (row[heading] or NOT_EVALUATED for heading in shown)
+        table.add_row(Text(printable(one["session_id"])), *figures, *(() if is_brief else [error]))
     captions = []
     if not all(one["consistency_traces_evaluated"] for one in sessions):
-        captions.append("– not evaluated: no trace has a signal, or for consistency a confidence signal")
+        captions.append("– not known; no score: no trace has a signal, or for consistency a confidence signal")
     if not is_brief and any(one["cost_source"] == COMPUTED for one in sessions):
         captions.append("~ computed from list prices, at least in part")
     table.caption = "\n".join(captions) or None
     return table
 
 
-def _calls(session: dict[str, Any]) -> tuple[str, ...]:
-    """The tool calls that failed and the steps that repeat, each of how many; empty where none is known."""
-    pairs = (("tool_failures", "tool_calls"), ("repeated_steps", "steps"))
-    return tuple(f"{session[part]:,} of {session[whole]:,}" if session[whole] else "" for part, whole in pairs)
+def _figures(session: dict[str, Any], *, is_brief: bool) -> dict[str, str | Text]:
+    """By heading, the figures of a session; empty where they are not known. A column without any is left out."""
+    reliability = _score(session["agent_reliability"], is_passed=session["reliability_passed"])
+    consistency = _score(session["agent_consistency"], is_passed=session["consistency_passed"])
+    return {
+        "runs": f"{session['runs']:,}",
+        "failed": Text(f"{session['failures']:,}", style="red" if session["failures"] else ""),
+        **({} if is_brief else _calls_and_usage(session)),
+        "reliable": reliability if session["traces_evaluated"] else "",
+        "consistent": consistency if session["consistency_traces_evaluated"] else "",
+    }
 
 
-def _usage(session: dict[str, Any]) -> tuple[str, str, str]:
-    """The time from the first start to the last end, all tokens, and the cost."""
+def _calls_and_usage(session: dict[str, Any]) -> dict[str, str]:
+    """Tool calls that failed and steps that repeat, the time from the first start to the last end, tokens and cost."""
     started, ended, cost = session["first_started_at"], session["last_ended_at"], session["cost_usd"]
     tokens = [told for name in ("input_tokens", "output_tokens") if (told := session[name]) is not None]
     sign = "~" if session["cost_source"] == COMPUTED else ""
-    return (
-        duration((ended - started).total_seconds()) if started and ended else "",
-        f"{sum(tokens):,}" if tokens else "",
-        "" if cost is None else f"{sign}${cost:,.4f}" if cost < 1 else f"{sign}${cost:,.2f}",
-    )
+    return {
+        "failed tools": _of(session["tool_failures"], session["tool_calls"]),
+        "repeats": _of(session["repeated_steps"], session["steps"]),
+        "duration": duration((ended - started).total_seconds()) if started and ended else "",
+        "tokens": f"{sum(tokens):,}" if tokens else "",
+        "cost": "" if cost is None else f"{sign}${cost:,.4f}" if cost < 1 else f"{sign}${cost:,.2f}",
+    }
+
+
+def _of(part: int | None, whole: int | None) -> str:
+    return f"{part:,} of {whole:,}" if whole else ""
 
 
 def _score(score: float, *, is_passed: bool) -> Text:
