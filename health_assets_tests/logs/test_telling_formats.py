@@ -21,6 +21,7 @@ OTLP = b'{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}'
 NAME_OF_TARGET = {
     "tau_bench": ("tau-bench", foreign_logs_made.TAU_BENCH_NAME), "tau2_bench": ("tau2-bench", "results.json"),
     "langfuse": ("Langfuse", "traces.json"), "langfuse_lines": ("Langfuse", "rows.jsonl"),
+    "claude_code": ("Claude Code", "session.jsonl"), "codex": ("Codex", "rollout.jsonl"),
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
 SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"

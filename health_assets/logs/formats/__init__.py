@@ -15,7 +15,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from health_assets.logs.formats import inspect_eval, langfuse, native_document, otlp_document, tau2_bench, tau_bench
+from health_assets.logs.formats import (
+    claude_code,
+    codex,
+    coding_turns,
+    inspect_eval,
+    langfuse,
+    native_document,
+    otlp_document,
+    tau2_bench,
+    tau_bench,
+)
 from health_assets.logs.formats.foreign_lines import UTF_16, Line, Source, is_utf_16, rejected
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.looks import look_of
@@ -50,6 +60,7 @@ def _is_inspect_log(opening: Opening) -> bool:
 
 
 NATIVE, OTLP, LANGFUSE = "the native format", "OTLP-JSON", "Langfuse"
+CLAUDE_CODE, CODEX = "Claude Code", "Codex"
 FORMATS: tuple[Format, ...] = (
     Format(NATIVE, lambda of: native_document.is_record(of.record), None),
     Format(NATIVE, lambda of: of.is_document and native_document.is_record(of.members), native_document.read),
@@ -57,6 +68,10 @@ FORMATS: tuple[Format, ...] = (
     Format(OTLP, lambda of: of.is_foreign_object and otlp_document.is_document(of.members), otlp_document.read),
     Format(LANGFUSE, lambda of: langfuse.is_record(of.record), langfuse.read_lines),
     Format(LANGFUSE, _is_langfuse_document, langfuse.read_document),
+    Format(CLAUDE_CODE, lambda of: any(map(claude_code.is_line, of.first_records)), claude_code.read),
+    Format(CLAUDE_CODE, lambda of: claude_code.is_beside(of.record or of.members), coding_turns.read_beside),
+    Format(CODEX, lambda of: any(map(codex.is_line, of.first_records)), codex.read),
+    Format(CODEX, lambda of: codex.is_beside(of.record), coding_turns.read_beside),
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
