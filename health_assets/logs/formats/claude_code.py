@@ -56,8 +56,8 @@ FAILED_SUBAGENT = "Claude Code subagent that a failed model call ended"
 NOT_ALLOWED = "Claude Code tool call that the user or a rule did not allow, so that it did not run"
 UNANSWERED = "Claude Code tool call without a result: whether it failed is not known"
 ORPHAN = "Claude Code result of a tool call that is not in its file"
-_BESIDE = ({"display", "project"}, {"entries", "originalPath"}, {"agentType", "description"})
-"""Fields of files beside the sessions: prompts by project, an index, and names of subagents."""
+_BESIDE = ({"display", "pastedContents", "project"}, {"entries", "originalPath"})
+"""Fields of files beside the sessions: prompts by project, and an index."""
 
 
 def is_line(record: Record) -> bool:
