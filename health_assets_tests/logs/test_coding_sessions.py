@@ -319,6 +319,15 @@ def test_what_a_result_of_codex_says_of_its_tool(project: Project, output: Any, 
         assert [(call["status"], call.get("error")) for call in calls] == [(status, error)]
 
 
+def test_a_command_of_codex_that_is_told_to_have_taken_no_time_took_that_between_its_lines(project: Project) -> None:
+    called = made.item(2, "function_call", name="exec_command", arguments="{}", call_id="call_1")
+    told = "Wall time: 0.0000 seconds\nProcess exited with code 0\nOutput:\n"
+    answer = made.item(2.25, "function_call_output", call_id="call_1", output=told)
+    project.write_bytes("r.jsonl", made.as_lines([made.header(0), *made.begun(0, made.BUILD, "Go."), called, answer]))
+    [call] = read(project, "tool_call")
+    assert call["latency_ms"] == 250.0
+
+
 # -- both --------------------------------------------------------------------------------------------------------------
 
 SESSIONS = {"claude": made.CLAUDE_SESSION, "codex": made.CODEX_SESSION}

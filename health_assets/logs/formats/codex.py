@@ -283,7 +283,7 @@ class _Session:
             seconds = as_number(found[1])
         has_failed = told.get("success") is False or event.get("success") is False or text.startswith(FAILED)
         error = f"exit code {code:.0f}" if code else "the tool failed" if has_failed else None
-        latency_ms = None if seconds is None else seconds * 1000
+        latency_ms = seconds * 1000 if seconds else None  # a short command is told to have taken none
         yield call.record(call_id, at, latency_ms=latency_ms, error=error, result=output)
 
 
