@@ -29,8 +29,6 @@ _BINARY = (
     (b"\x80\x05\x95", "a Python pickle", WRITE_LINES),
 )
 _MOST_SHOWN_FIELDS = 6
-_CLAUDE_TYPES = ("user", "assistant", "system", "summary", "file-history-snapshot", "queue-operation")
-_CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _BLANKS = re.compile(r"[\s\ufeff\0]*")
 """Blanks of Unicode, byte order marks and NUL bytes."""
 
@@ -47,16 +45,6 @@ class Look:
 
 
 _TOOLS: tuple[tuple[Callable[[dict[str, Any]], bool], str, str], ...] = (
-    (
-        lambda of: ("sessionId" in of or "leafUuid" in of or "parentUuid" in of) and of.get("type") in _CLAUDE_TYPES,
-        "a session of Claude Code",
-        SEND_TRACES,
-    ),
-    (
-        lambda of: of.get("type") in _CODEX_TYPES and isinstance(of.get("payload"), dict),
-        "a session of Codex",
-        SEND_TRACES,
-    ),
     (lambda of: "run_type" in of and ("trace_id" in of or "dotted_order" in of), "runs of LangSmith", SEND_TRACES),
     (lambda of: "traceID" in of and "spans" in of, "traces of Jaeger", "export them as OTLP-JSON"),
     (

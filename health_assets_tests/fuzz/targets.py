@@ -26,7 +26,7 @@ from health_assets.core.targets import Targets, load_targets
 from health_assets.logs.files import Notes, list_files
 from health_assets.logs.reader import reading
 from health_assets.systems.survey.surveyed_agents import load_registry
-from health_assets_tests.support import foreign_logs_made, langfuse_made, reference
+from health_assets_tests.support import coding_sessions_made, foreign_logs_made, langfuse_made, reference
 from health_assets_tests.support.health_servers import document
 from health_assets_tests.support.logs_made import START, line, random_lines, random_targets
 from health_assets_tests.support.projects import Project, Row, assert_lines_are_conserved, hours_from
@@ -452,6 +452,15 @@ TARGETS: dict[str, Target] = {
     ),
     "phoenix_lines": Target(
         lambda: [(EVALUATIONS / "phoenix-dataframe.jsonl").read_bytes()], as_documents("annotations.jsonl"), 100
+    ),
+    "claude_code": Target(
+        lambda: list(map(coding_sessions_made.as_lines, (coding_sessions_made.CLAUDE_TURN, coding_sessions_made.CLAUDE_SESSION))),
+        as_documents("session.jsonl"), 100,
+    ),
+    "codex": Target(
+        lambda: [coding_sessions_made.as_lines(lines) for lines in (
+            coding_sessions_made.CODEX_SESSION, coding_sessions_made.CODEX_FORK, coding_sessions_made.CODEX_WITHOUT_TURNS)],
+        as_documents("rollout.jsonl"), 100,
     ),
     "inspect_json": Target(lambda: [(SAMPLES / "inspect.json").read_bytes()], as_documents("log.json"), 10),
     "inspect_eval": Target(lambda: [(SAMPLES / "inspect.eval").read_bytes()], as_documents("log.eval"), 10),

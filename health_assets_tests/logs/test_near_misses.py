@@ -246,8 +246,6 @@ LOOKS = [
     (b'{"sessionId":"s","type":{}}', "JSON objects with the fields sessionId, type"),
     (b'{"\\ud800":1}', "JSON objects with the fields ?"),
     (bytes(range(128, 256)), "binary data"),
-    (b'{"parentUuid":null,"sessionId":"s","type":"user","message":{}}\n', "a session of Claude Code"),
-    (b'{"timestamp":"t","type":"session_meta","payload":{}}\n', "a session of Codex"),
     (b'[{"traceId":"t","id":"i","localEndpoint":{}}]', "spans of Zipkin"),
     (b'{"data":[{"traceID":"t","spans":[]}]}', "traces of Jaeger"),
     (b'{"name":"x","context":{"trace_id":"0x1"}}', "spans as OpenTelemetry's console exporter"),
@@ -273,13 +271,13 @@ def test_looks_can_be_the_first_module_that_is_imported() -> None:
 
 
 def test_logs_without_any_event_are_told_by_name_look_and_reason_at_once(project: Project) -> None:
-    project.write_bytes("cc.jsonl", b'{"parentUuid":null,"sessionId":"s","type":"user"}\n' * 3, modified=START)
+    project.write_bytes("runs.jsonl", b'{"run_type":"chain","type":"chain","trace_id":"t"}\n' * 3, modified=START)
     project.write_bytes("t.json", b"a,b\n1,2\n", modified=START)
     project.write_bytes("z.jsonl.gz", b'{"type":"execution","execution_id":"e"}\n', modified=START)
     with pytest.raises(HealthAssetsError) as told:
         select_hours(replace(project.pipeline, clock=lambda: NOW), None, None)
     text = str(told.value)
-    assert "cc.jsonl looks like a session of Claude Code" in text
+    assert "runs.jsonl looks like runs of LangSmith" in text
     assert "line 1: type must be one of execution, trigger" in text
     assert "t.json looks like CSV" in text
     assert "z.jsonl.gz looks like JSON objects with the fields type, execution_id" in text

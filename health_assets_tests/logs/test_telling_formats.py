@@ -22,6 +22,7 @@ NAME_OF_TARGET = {
     "tau_bench": ("tau-bench", foreign_logs_made.TAU_BENCH_NAME), "tau2_bench": ("tau2-bench", "results.json"),
     "langfuse": ("Langfuse", "traces.json"), "langfuse_lines": ("Langfuse", "rows.jsonl"),
     "phoenix": ("Phoenix", "annotations.json"), "phoenix_lines": ("Phoenix", "annotations.jsonl"),
+    "claude_code": ("Claude Code", "session.jsonl"), "codex": ("Codex", "rollout.jsonl"),
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
 SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from health_assets.logs.formats import (
+    claude_code,
+    codex,
+    coding_turns,
     inspect_eval,
     langfuse,
     native_document,
@@ -64,6 +67,7 @@ def _is_inspect_log(opening: Opening) -> bool:
 
 
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
+CLAUDE_CODE, CODEX = "Claude Code", "Codex"
 FORMATS: tuple[Format, ...] = (
     Format(NATIVE, lambda of: native_document.is_record(of.record), None),
     Format(NATIVE, lambda of: of.is_document and native_document.is_record(of.members), native_document.read),
@@ -73,6 +77,10 @@ FORMATS: tuple[Format, ...] = (
     Format(LANGFUSE, _is_langfuse_document, langfuse.read_document),
     Format(PHOENIX, lambda of: phoenix.is_annotation(of.record), phoenix.read_lines),
     Format(PHOENIX, _is_phoenix_document, phoenix.read_document),
+    Format(CLAUDE_CODE, lambda of: any(map(claude_code.is_line, of.first_records)), claude_code.read),
+    Format(CLAUDE_CODE, lambda of: claude_code.is_beside(of.record or of.members), coding_turns.read_beside),
+    Format(CODEX, lambda of: any(map(codex.is_line, of.first_records)), codex.read),
+    Format(CODEX, lambda of: codex.is_beside(of.record), coding_turns.read_beside),
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),

@@ -16,6 +16,9 @@ from health_assets.logs.stores import LINES_NAME
 BEFORE_AN_OBJECT = (b"[", b",", b":")
 """How a document's line ends if an object may stand in its next one."""
 
+MOST_FIRST_LINES = 20
+"""Lines among which one is looked for that tells a format of which not every line does."""
+
 OPEN_DOCUMENTS = (b"{", b"[", b"[{")
 """First lines of a document that somebody made readable."""
 
@@ -69,6 +72,16 @@ class Opening:
         return found
 
     @cached_property
+    def first_records(self) -> list[Record]:
+        """Objects of the first lines where each may be a record and the first one is none of a format known here."""
+        if self._is_known_line:
+            return []
+        if not self.is_named_lines:
+            return [self.record]
+        lines = self.head.lstrip().split(b"\n", MOST_FIRST_LINES)[:MOST_FIRST_LINES]
+        return list(filter(None, map(_object, lines)))
+
+    @cached_property
     def is_otlp_line(self) -> bool:
         """Whether that object is a line of a collector's file, rather than a document of OTLP-JSON in one line."""
         is_one_of_many = self.is_named_lines or bool(self._rest)
@@ -77,9 +90,13 @@ class Opening:
     @cached_property
     def is_document(self) -> bool:
         """Whether the file is one JSON document: its name allows it, and its first line is no record by itself."""
-        is_record = native_document.is_record(self.record) or langfuse.is_record(self.record) or self.is_otlp_line
-        is_record = is_record or phoenix.is_annotation(self.record)
-        return not self.is_named_lines and not is_record
+        return not self.is_named_lines and not self._is_known_line
+
+    @cached_property
+    def _is_known_line(self) -> bool:
+        """Whether the first line is a record by itself, of a format of which each line tells it."""
+        tells = (native_document.is_record, langfuse.is_record, phoenix.is_annotation)
+        return self.is_otlp_line or any(is_record(self.record) for is_record in tells)
 
     @property
     def is_foreign_object(self) -> bool:
