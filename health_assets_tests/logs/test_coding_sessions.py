@@ -348,6 +348,18 @@ def test_a_session_is_the_same_wherever_it_was_cut_before(project: Project, name
 
 
 @pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_that_was_read_while_it_ran_becomes_what_it_is_in_one_go(project: Project, name: str) -> None:
+    content = made.as_lines(SESSIONS[name])
+    for share in (0.2, 0.5, 1):
+        project.write_bytes("s.jsonl", content[: int(share * len(content))])
+        ingested(project)
+    clean = project.clean_rebuild(HourRange.of(HOUR), only=["ingest"])
+    for table in ("executions", "model_calls", "tool_calls", "rejected_records", "raw_file_notes"):
+        assert rows_of(project, table, "*") == rows_of(clean, table, "*"), table
+    assert rows_of(project, "rejected_records", "reason") == []
+
+
+@pytest.mark.parametrize("name", SESSIONS)
 def test_a_damaged_first_line_does_not_make_a_session_something_else(project: Project, name: str) -> None:
     project.write_bytes("s.jsonl", b'{"half": "of a li\n' + made.as_lines(SESSIONS[name]))
     assert len(read(project)) == {"claude": 3, "codex": 2}[name]
