@@ -75,11 +75,12 @@ def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int, wi
 def _table(sessions: list[dict[str, Any]], *, is_brief: bool) -> Table:
     """Sessions with their runs and scores, and unless it is brief with their calls, usage and last error."""
     table = plain_table()
-    table.add_column("worst sessions", no_wrap=True, max_width=30)
+    table.add_column("worst sessions", no_wrap=True, min_width=14, max_width=30)
     rows = [_figures(one, is_brief=is_brief) for one in sessions]
     shown = [heading for heading in rows[0] if any(row[heading] for row in rows)]
     for heading in shown:
-        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+        width = max(map(len, (heading, *(row[heading] for row in rows))))
+        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     if not is_brief:
         table.add_column("last error", no_wrap=True, max_width=44)
     for one, row in zip(sessions, rows, strict=True):
