@@ -54,7 +54,7 @@ REACH_HOURS = 8
 AT_ONCE = 10
 STEPS = [
     "ingest", "health_components", "agent_health", "agent_health_short", "system_health", "error_budget", "usage_components", "agent_usage",
-    "trace_risks", "session_scores",
+    "usage_breakdown_components", "usage_breakdown", "trace_risks", "session_scores",
 ]  # fmt: skip
 """The systems whose versions are raised, one that is made from another's components, and what the sensor looks at."""
 MIXED = "2.0, on older components"
@@ -76,11 +76,12 @@ def _doubled(asset: str, *columns: str) -> Formula:
 
 
 def of_usage() -> dict[str, Formula]:
-    """Components that count twice as many tokens, and a result that doubles the cost."""
-    return {
-        "usage_components": _doubled("usage_components", "input_tokens"),
-        "agent_usage": _doubled("agent_usage", "cost_usd"),
+    """Components that count twice as many tokens, and results that double the cost."""
+    changed = {
+        "input_tokens": ("usage_components", "usage_breakdown_components"),
+        "cost_usd": ("agent_usage", "usage_breakdown"),
     }
+    return {asset: _doubled(asset, column) for column, assets in changed.items() for asset in assets}
 
 
 def of_agent_health() -> dict[str, Formula]:
@@ -321,7 +322,7 @@ def test_results_made_while_components_are_left_out_say_so_and_stay_stale(
     project = made(tmp_path)
     raise_version(monkeypatch, "agent_usage", of_usage())
     last = HourRange.of(HOURS.end - HOUR)
-    project.materialize(last, only=["agent_usage"])
+    project.materialize(last, only=["agent_usage", "usage_breakdown"])
     assert noted_versions(project)["agent_usage"][last.start] == MIXED
     assert {row["formula_version"] for row in project.rows("agent_usage", last)} == {MIXED}
     [found] = older(project)
