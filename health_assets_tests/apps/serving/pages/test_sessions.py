@@ -146,7 +146,7 @@ def test_a_report_begins_its_sessions_with_the_most_failed_runs(tmp_path: Path) 
     title, heading, first, second, *_ = [row for row in console.export_text().splitlines() if row.strip()]
     assert "2 with failed runs" in title and "3 without signals, not evaluated" in title
     assert "failed" in heading
-    assert first.split() == ["outage", "13", "13", "48.5", "min", "1,430", "$1.30", "–", "–", "refused", "12"]
+    assert first.split() == ["outage", "13", "13", "48.5", "min", "1,430", "$1.30", "refused", "12"]
     assert second.split()[:4] == ["mostly", "good", "14", "1"]
 
 
