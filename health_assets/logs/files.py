@@ -32,6 +32,7 @@ from health_assets.logs.formats.foreign_lines import (
     Source,
     not_utf_8,
 )
+from health_assets.logs.formats.opening import Opening
 from health_assets.logs.identity import Hasher, Identity
 from health_assets.logs.limits import WITHOUT_LIMIT, Unpacking
 from health_assets.logs.mending import mended
@@ -170,7 +171,7 @@ def _file_batches(
 
 
 def _batches(file_id: int, file: RawFile, notes: Notes, blocks: Blocks, most_lines: int) -> Iterator[pa.RecordBatch]:
-    head, blocks = head_of(blocks)
+    head, blocks = head_of(file, blocks)
     reader = reader_of(file, head)
     if reader is not None:
         source = Source(file, blocks)
@@ -225,8 +226,12 @@ def _up_to(most_lines: int, lines: Iterator[Line]) -> Iterator[Line]:
         yield line
 
 
-def head_of(blocks: Blocks) -> tuple[bytes, Blocks]:
-    """The bytes up to the end of the first line that is not blank, or the first block; and all blocks again."""
+def head_of(file: RawFile, blocks: Blocks) -> tuple[bytes, Blocks]:
+    """The bytes up to the end of the first line that is not blank, and all blocks again.
+
+    Of a document, which may be one line, they are the first block at most.
+    """
+    most = MAX_LINE_BYTES if Opening(file.source_file, b"").is_named_lines else BLOCK_BYTES
     taken: list[bytes | Damage] = []
     head = b""
     for block in blocks:
@@ -234,7 +239,7 @@ def head_of(blocks: Blocks) -> tuple[bytes, Blocks]:
         if isinstance(block, Damage):
             break
         head += block
-        if len(head) >= BLOCK_BYTES or b"\n" in head.lstrip():
+        if len(head) >= most or b"\n" in head.lstrip():
             break
     return without_mark(head), chain(taken, blocks)
 

@@ -41,7 +41,7 @@ def written_line(file: RawFile, number: int, most: Unpacking) -> Written:
     Raises:
         HealthAssetsError: the file cannot be opened, or read up to there.
     """
-    head, blocks = head_of(as_utf_8(plain_blocks(file, most)))
+    head, blocks = head_of(file, as_utf_8(plain_blocks(file, most)))
     if not Opening(file.source_file, head).is_named_lines and reader_of(file, head) is not None:
         pieces = [piece for some in _pieces(file, number, most) for piece in some]
         return Written(text="\n".join(pieces) if pieces else None, is_converted=True)

@@ -5,7 +5,7 @@ What belongs here: which errors say that a tool timed out, that it was asked too
 (`systems.reliability.robustness`).
 
 A number alone says nothing: `500 rows deleted` is no fault, `HTTP 500` is one. An error about an argument called
-`timeout` is the agent's.
+`timeout` is the agent's: classes of exceptions are told from it by their capital letters.
 """
 
 from ibis import ir
@@ -14,17 +14,20 @@ READ_CHARACTERS = 1000
 """How much of an error is read."""
 _CODE = "(429|50[0-9]|52[0-9])"
 _BEFORE_CODE = "(http|http/[0-9.]+|http ?error|server error|status|status[ _]code|error code|response code)"
+_END = "(:|[\\r\\n]|$)"
+"""Where a word ends; engines differ in whether `$` is before the line break at the end of a text."""
+_CLASS = f"^([A-Za-z0-9_]+[.])*[A-Za-z0-9_]*(Timeout|TimedOut)(Error|Exception|Expired)?{_END}"
+"""TimeoutError, httpx.ReadTimeout and the like, as errors begin."""
 _PATTERNS = (
-    # TimeoutError, httpx.ReadTimeout and the like at the beginning, as exceptions and `error.type` have it
-    "^([a-z0-9_]+[.])*[a-z0-9_]*(timeout|timedout)(error|exception|expired)?(:|$)",
+    "^timeout[\\r\\n]*$",  # `error.type` of OpenTelemetry
     "timed[ -]?out",
-    "timeout (of|exceeded|expired|after|reached|waiting|while)",
+    "timeout (of [0-9]|exceeded|expired|after|reached|waiting|while)",
     "(request|gateway|read|connect|connection|operation) time-?out",
     "(deadline[ _]?exceeded|etimedout)",
     "too many requests",
     "rate[ _-]?limit[ _-]?(exceeded|reached|error)",
     "(internal server error|server error [(]?5|bad gateway|service (temporarily )?unavailable)",
-    f"^{_CODE}(:|$)",
+    f"^{_CODE}{_END}",
     f"{_BEFORE_CODE}[^0-9a-z]{{1,3}}{_CODE}([^0-9a-z]|$)",
 )
 _PATTERN = "|".join(f"({pattern})" for pattern in _PATTERNS)
@@ -36,5 +39,6 @@ def is_tool_fault(calls: ir.Table) -> ir.BooleanValue:
     Args:
         calls: rows with `status` and `error`.
     """
-    told = calls.error.left(READ_CHARACTERS).lower().re_search(_PATTERN)
+    error = calls.error.left(READ_CHARACTERS)
+    told = error.re_search(_CLASS) | error.lower().re_search(_PATTERN)
     return (calls.status == "failure") & told.fill_null(False)

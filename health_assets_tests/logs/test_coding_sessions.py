@@ -303,6 +303,7 @@ OUTPUTS: list[tuple[Any, str, str | None]] = [
     ([{"type": "input_text", "text": "Script failed\nWall time 0.2 seconds\nOutput:\n"}], "failure", "the tool failed"),
     ("failed to parse function arguments: EOF", "failure", "the tool failed"),
     ({"content": "fine", "success": True}, "success", None),
+    ("the log says:\nProcess exited with code 9", "success", None),
     ("exec command rejected by user", "not allowed", None),
 ]
 
@@ -317,6 +318,77 @@ def test_what_a_result_of_codex_says_of_its_tool(project: Project, output: Any, 
         assert (calls, notes[codex.NOT_ALLOWED]) == ([], 1)
     else:
         assert [(call["status"], call.get("error")) for call in calls] == [(status, error)]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Chunk ID: {0}\nWall time: {0}.0 seconds\nProcess exited with code 0\nOutput:\na.py",
+        '{{"output":"a.py","metadata":{{"exit_code":0,"duration_seconds":{0}.5}}}}',
+    ],
+)
+def test_a_command_of_codex_that_gave_the_same_has_the_same_result_however_long_it_took(
+    project: Project, output: str
+) -> None:
+    lines = [made.header(0), *made.begun(0, made.BUILD, "Go.")]
+    for number in (2, 3):
+        lines.append(made.item(2 * number, "function_call", name="shell", arguments="{}", call_id=f"call_{number}"))
+        told = output.format(number)
+        lines.append(made.item(2 * number + 1, "function_call_output", call_id=f"call_{number}", output=told))
+    project.write_bytes("r.jsonl", made.as_lines(lines))
+    first, second = read(project, "tool_call")
+    assert first["result"] == second["result"]
+
+
+@pytest.mark.parametrize(
+    ("result", "status"),
+    [({"Err": "no"}, "failure"), ({"Ok": {"isError": True}}, "failure"), ({"Ok": {"isError": False}}, "success")],
+)
+def test_a_call_of_an_mcp_server_by_codex_failed_by_its_event(
+    project: Project, result: dict[str, Any], status: str
+) -> None:
+    called = made.item(2, "function_call", name="mcp__docs__search", arguments="{}", call_id="call_1")
+    ended = made.event(3, "mcp_tool_call_end", call_id="call_1", result=result)
+    told = made.item(4, "function_call_output", call_id="call_1", output="no")
+    project.write_bytes(
+        "r.jsonl", made.as_lines([made.header(0), *made.begun(0, made.BUILD, "Go."), called, ended, told])
+    )
+    [call] = read(project, "tool_call")
+    assert call["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("end", "statuses"),
+    [
+        ({"last_agent_message": "Done."}, ["success"]),
+        ({"last_agent_message": None}, []),
+        ({"last_agent_message": "Partly.", "error": {"message": "no", "codex_error_info": "usage_limit"}}, ["failure"]),
+    ],
+)
+def test_a_turn_of_codex_is_a_success_only_where_a_message_handed_it_back_without_an_error(
+    project: Project, end: dict[str, Any], statuses: list[str]
+) -> None:
+    lines = [
+        made.header(0), *made.begun(0, made.BUILD, "Go."), made.event(9, "task_complete", turn_id=made.BUILD, **end)
+    ]  # fmt: skip
+    project.write_bytes("r.jsonl", made.as_lines(lines))
+    assert [run["status"] for run in read(project, "execution")] == statuses
+    assert lines_of(project)[1][codex.OPEN_TURN] == (0 if statuses else 1)
+
+
+def test_turns_of_an_application_that_embeds_codex_are_executions(project: Project) -> None:
+    header = made.header(0)
+    header["payload"]["source"] = {"custom": "my-app"}
+    end = made.event(9, "task_complete", turn_id=made.BUILD, last_agent_message="Done.")
+    project.write_bytes("r.jsonl", made.as_lines([header, *made.begun(0, made.BUILD, "Go."), end]))
+    assert len(read(project, "execution")) == 1
+
+
+def test_an_unknown_first_line_of_a_rollout_costs_nothing_of_the_others(project: Project) -> None:
+    project.write_bytes("a.jsonl", made.as_lines(made.CODEX_SESSION))
+    runs = read(project, "execution")
+    project.write_bytes("a.jsonl", made.as_lines([{"type": "x"}, *made.CODEX_SESSION]))
+    assert read(project, "execution") == runs
 
 
 def test_a_command_of_codex_that_is_told_to_have_taken_no_time_took_that_between_its_lines(project: Project) -> None:
@@ -441,6 +513,12 @@ def test_no_prompt_code_or_path_of_a_session_is_stored(project: Project, name: s
     content = made.as_lines(lines) + f'{{"type": "user", "message": "{SECRET}'.encode()
     project.write_bytes("s.jsonl", content)
     project.write_bytes("b.jsonl", b'{"half": "' + SECRET.encode() + b"\n" + content)
+    project.write_bytes("long.jsonl", json.dumps({"padding": f"{SECRET} {'x' * (9 << 20)}"}).encode() + b"\n" + content)
+    project.write_bytes("both.jsonl", made.as_lines([SESSIONS["claude"][0], SESSIONS["codex"][0], {"text": SECRET}]))
+    project.write_bytes(
+        "s/subagents/agent-a.meta.json", b'{"agentType": "Explore", "description": "%s"}' % SECRET.encode()
+    )
+    project.write_bytes("s/tool-results/a.json", b'{"found": "%s"}' % SECRET.encode())
     for number, (beside, words) in enumerate(BESIDE.items()):
         project.write_bytes(f"{number}/{beside}", words.replace(b"Mend it.", SECRET.encode()))
     project.materialize(HourRange.of(HOUR))

@@ -65,10 +65,12 @@ FAULTS = (
     "429", "RateLimitError: Error code: 429 - {'error': 1}", "Too Many Requests", "Rate limit reached for m", "HTTP 429",
     "500", "HTTPStatusError: Server error '503 Service Unavailable' for url", "Request failed with status code 502",
     "urllib.error.HTTPError: HTTP Error 500: Internal Server Error", '{"status":503}', "HTTP/1.1 529 overloaded",
+    "503\n", "ReadTimeout\nno answer",
 )  # fmt: skip
 NO_FAULTS = (
     "500 rows deleted", "ValueError: 500 is out of range", "timeout must be a number", "KeyError: 'timeout'",
     "HTTP 404", "status code 5031", "Error code: 400", "no such file: /srv/503", "", "port 5000", "HTTP 501st",
+    "timeout: must be a positive number", "args.timeout: not a valid integer", "timeout of -1 is not allowed",
 )  # fmt: skip
 
 

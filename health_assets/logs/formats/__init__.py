@@ -43,11 +43,13 @@ class Format:
         name: its name among people.
         recognizes: whether a file that begins so is one of these; no two formats may say so of one file.
         read: makes lines of the file that `native` parses; None where its own lines are parsed as they are.
+        is_private: whether nothing of the text of such a file may be stored.
     """
 
     name: str
     recognizes: Callable[[Opening], bool]
     read: Reader | None
+    is_private: bool = False
 
 
 def _is_langfuse_document(opening: Opening) -> bool:
@@ -77,10 +79,15 @@ FORMATS: tuple[Format, ...] = (
     Format(LANGFUSE, _is_langfuse_document, langfuse.read_document),
     Format(PHOENIX, lambda of: phoenix.is_annotation(of.record), phoenix.read_lines),
     Format(PHOENIX, _is_phoenix_document, phoenix.read_document),
-    Format(CLAUDE_CODE, lambda of: any(map(claude_code.is_line, of.first_records)), claude_code.read),
-    Format(CLAUDE_CODE, lambda of: claude_code.is_beside(of.record or of.members), coding_turns.read_beside),
-    Format(CODEX, lambda of: any(map(codex.is_line, of.first_records)), codex.read),
-    Format(CODEX, lambda of: codex.is_beside(of.record), coding_turns.read_beside),
+    Format(CLAUDE_CODE, lambda of: any(map(claude_code.is_line, of.first_records)), claude_code.read, is_private=True),
+    Format(
+        CLAUDE_CODE,
+        lambda of: claude_code.is_beside(of.record or of.members),
+        coding_turns.read_beside,
+        is_private=True,
+    ),
+    Format(CODEX, lambda of: any(map(codex.is_line, of.first_records)), codex.read, is_private=True),
+    Format(CODEX, lambda of: codex.is_beside(of.record), coding_turns.read_beside, is_private=True),
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
@@ -100,11 +107,14 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         file: the file.
         head: its first bytes, at least the whole first line that is not blank where that is not very long.
     """
+    if claude_code.PRIVATE_FILE.search(file.source_file):
+        return coding_turns.read_beside
     opening = Opening(file.source_file, head)
     found = recognized(opening)
     readers = {known.read for known in found}
     if len(readers) > 1:
-        return partial(_ambiguous, names=sorted({known.name for known in found}))
+        names, is_private = sorted({known.name for known in found}), any(known.is_private for known in found)
+        return partial(_ambiguous, names=names, is_private=is_private)
     if found:
         return readers.pop()
     return None if opening.is_named_lines or not opening.first_line else partial(_unknown, head=head)
@@ -119,15 +129,16 @@ def _unknown(source: Source, head: bytes) -> Iterator[Line]:
     yield from _refused(source, reason)
 
 
-def _ambiguous(source: Source, names: list[str]) -> Iterator[Line]:
+def _ambiguous(source: Source, names: list[str], *, is_private: bool) -> Iterator[Line]:
     """The whole file is one rejected record, however many lines it has."""
-    yield from _refused(source, f"this file begins as one of {' and as one of '.join(names)}; nothing of it is read")
+    reason = f"this file begins as one of {' and as one of '.join(names)}; nothing of it is read"
+    yield from _refused(source, reason, is_private=is_private)
 
 
-def _refused(source: Source, reason: str) -> Iterator[Line]:
+def _refused(source: Source, reason: str, *, is_private: bool = False) -> Iterator[Line]:
     first = next(source.blocks, b"")
     if isinstance(first, bytes):
         why = UTF_16 if is_utf_16(first[: 1 << 10]) else reason
-        yield rejected(1, first[: 1 << 10].decode(errors="replace"), why)
+        yield rejected(1, "" if is_private else first[: 1 << 10].decode(errors="replace"), why)
     else:
         yield rejected(1, "", first.reason)

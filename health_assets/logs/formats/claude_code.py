@@ -13,17 +13,16 @@ from typing import Any
 from health_assets.logs.formats.coding_turns import (
     CANCELLED,
     FAILURE,
-    OUTCOMES,
     SUCCESS,
     ToolCall,
     Turn,
     fingerprint,
     lines_of,
-    private_objects,
     time_of,
     unusable,
 )
 from health_assets.logs.formats.foreign_lines import Line, Record, Source, UnusableRecordError, present
+from health_assets.logs.formats.lines import private_objects
 from health_assets.logs.json_values import as_count, as_list, as_name, as_number, as_object
 
 AGENT_ID = "claude-code"
@@ -56,6 +55,8 @@ FAILED_SUBAGENT = "Claude Code subagent that a failed model call ended"
 NOT_ALLOWED = "Claude Code tool call that the user or a rule did not allow, so that it did not run"
 UNANSWERED = "Claude Code tool call without a result: whether it failed is not known"
 ORPHAN = "Claude Code result of a tool call that is not in its file"
+PRIVATE_FILE = re.compile(r"(^|/)(subagents/[^/]+\.meta\.json|tool-results/[^/]+)$")
+"""Names of files beside the sessions that only their place tells: what a subagent was asked, results of tools."""
 _BESIDE = ({"display", "pastedContents", "project"}, {"entries", "originalPath"})
 """Fields of files beside the sessions: prompts by project, and an index."""
 
@@ -166,6 +167,8 @@ class _Session:
         elif self._turn is None or self._turn.outcome is not None:
             yield from self._close()
             self._turn = self._asked(record, at, None)
+        else:
+            self._notes[NO_MESSAGE] += 1
 
     def _asked(self, record: Record, at: datetime, text: str | None) -> Turn:
         """A turn; its id is that of the prompt, which subagents' files tell, too, unless an earlier turn has it."""
@@ -191,7 +194,7 @@ class _Session:
         turn, self._turn = self._turn, None
         if turn is None:
             return
-        if turn.outcome == CANCELLED and CANCELLED not in OUTCOMES:
+        if turn.outcome == CANCELLED:
             self._notes[INTERRUPTED_TURN] += 1
         elif turn.is_command and turn.is_untouched:
             self._notes[LOCAL_COMMAND] += 1

@@ -13,17 +13,16 @@ from typing import Any
 from health_assets.logs.formats.coding_turns import (
     CANCELLED,
     FAILURE,
-    OUTCOMES,
     SUCCESS,
     ToolCall,
     Turn,
     fingerprint,
     lines_of,
-    private_objects,
     time_of,
     unusable,
 )
 from health_assets.logs.formats.foreign_lines import Line, Record, Source, UnusableRecordError, present
+from health_assets.logs.formats.lines import private_objects
 from health_assets.logs.json_values import as_count, as_list, as_name, as_number, as_object
 
 AGENT_ID = "codex"
@@ -52,6 +51,8 @@ NOT_ALLOWED = "Codex tool call that the user did not allow or stopped"
 UNANSWERED = "Codex tool call without a result: whether it failed is not known"
 ORPHAN = "Codex result of a tool call that is not in its file"
 UNTIMED = "the lines of this old form of a Codex rollout have no times; nothing of the file is read"
+ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
+"""Events that tell how a tool call ended, which its result need not."""
 _OLD_HEADER = {"id", "timestamp", "instructions", "git", "cwd", "originator", "cli_version"}
 _BESIDE = ({"session_id", "text", "ts"}, {"id", "thread_name", "updated_at"})
 """Fields of lines of files beside the sessions: prompts, and names of sessions."""
@@ -62,6 +63,11 @@ def is_line(record: Record) -> bool:
     kind = record.get("type")
     if isinstance(kind, str):
         return kind in OWN_LINES and isinstance(record.get("payload"), dict)
+    return _is_old_header(record)
+
+
+def _is_old_header(record: Record) -> bool:
+    """Whether an object is the first line of a rollout of the form without `payload`."""
     return {"id", "timestamp", "instructions"} <= record.keys() and record.keys() <= _OLD_HEADER
 
 
@@ -78,7 +84,7 @@ def read(source: Source) -> Iterator[Line]:
             yield item
             continue
         number, record = item
-        if "payload" not in record and session.is_new:
+        if session.is_new and _is_old_header(record):
             yield Line(number, "", UNTIMED)
             return
         try:
@@ -112,8 +118,11 @@ class _Session:
 
     def records(self, record: Record) -> Iterator[Record]:
         """What a line completes."""
-        self.is_new = False
         kind, payload = record.get("type"), record.get("payload")
+        if self.is_new and payload is None:
+            self._notes[NO_EVENT] += 1
+            return
+        self.is_new = False
         if not isinstance(payload, dict):
             raise UnusableRecordError("the payload of a line is missing")
         event = payload.get("type") if kind in ("event_msg", "response_item") else kind
@@ -146,7 +155,7 @@ class _Session:
             self._called(time_of(record), payload)
         elif event in RESULTS:
             yield from self._result(time_of(record), payload)
-        elif event in ("exec_command_end", "patch_apply_end") and as_name(payload.get("call_id")) in self._waiting:
+        elif event in ENDS and as_name(payload.get("call_id")) in self._waiting:
             self._ended[payload["call_id"]] = payload
         else:
             self._notes[NO_EVENT] += 1
@@ -165,7 +174,8 @@ class _Session:
         if self._session_id is None or (session_id is not None and _is_before(self._session_id, session_id)):
             self._session_id = session_id
             self._version = as_name(payload.get("cli_version"))
-            self._is_subagent = isinstance(payload.get("source"), dict) or payload.get("thread_source") == "subagent"
+            is_asked_by_agent = "subagent" in as_object(payload.get("source"))
+            self._is_subagent = is_asked_by_agent or payload.get("thread_source") == "subagent"
 
     def _start(self, at: datetime, payload: Record) -> Iterator[Record]:
         yield from self._close()
@@ -190,12 +200,14 @@ class _Session:
 
     def _complete(self, at: datetime, payload: Record) -> Iterator[Record]:
         error = payload.get("error")
-        if self._turn and payload.get("last_agent_message") is None and error is not None:
+        if self._turn and error is not None:
             self._turn.end(FAILURE, at, _kind_of(error))
         elif self._turn and self._turn.outcome == FAILURE:
             self._turn.end(FAILURE, at, self._turn.error)
-        elif self._turn:
+        elif self._turn and payload.get("last_agent_message") is not None:
             self._turn.end(SUCCESS, at)
+        elif self._turn:
+            self._turn.go_on()  # no message handed back, and Codex need not keep why
         yield from self._close()
 
     def _close(self, *, is_last: bool = False) -> Iterator[Record]:
@@ -207,7 +219,7 @@ class _Session:
             self._notes[COPIED_TURN] += 1
         elif self._is_subagent:
             self._notes[SUBAGENTS_TURN] += 1
-        elif turn.outcome == CANCELLED and CANCELLED not in OUTCOMES:
+        elif turn.outcome == CANCELLED:
             self._notes[INTERRUPTED_TURN] += 1
         elif turn.outcome is None or ((is_last or self._tells_ends) and not turn.is_certain):
             self._notes[OPEN_TURN] += 1
@@ -269,8 +281,9 @@ class _Session:
             if not self._is_copied:
                 self._notes[ORPHAN] += 1
             return
-        text, told = _text_of(output), _told(output)
-        header = text.partition(BEFORE_OUTPUT)[0]
+        text, (told, output) = _text_of(output), _told(output)
+        header, mark, written = text.partition(BEFORE_OUTPUT)
+        header = header if mark else ""
         if text.startswith(DENIED):
             self._notes[NOT_ALLOWED] += 1
             return
@@ -281,10 +294,13 @@ class _Session:
         seconds = _duration_s(event.get("duration", told.get("duration_seconds")))
         if seconds is None and (found := WALL_TIME.search(header)):
             seconds = as_number(found[1])
-        has_failed = told.get("success") is False or event.get("success") is False or text.startswith(FAILED)
+        answer = as_object(event.get("result"))
+        has_failed = text.startswith(FAILED) or "Err" in answer or as_object(answer.get("Ok")).get("isError") is True
+        has_failed = has_failed or False in (told.get("success"), event.get("success"))
         error = f"exit code {code:.0f}" if code else "the tool failed" if has_failed else None
         latency_ms = seconds * 1000 if seconds else None  # a short command is told to have taken none
-        yield call.record(call_id, at, latency_ms=latency_ms, error=error, result=output)
+        result = written if mark else output  # before it stand times and ids, which differ from call to call
+        yield call.record(call_id, at, latency_ms=latency_ms, error=error, result=result)
 
 
 def _is_before(id_: str, other: str) -> bool:
@@ -300,16 +316,17 @@ def _text_of(content: Any) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _told(output: Any) -> Record:
-    """What a result tells besides its text: in an object, or in a text of JSON with `metadata`."""
+def _told(output: Any) -> tuple[Record, Any]:
+    """What a result tells besides its content, in an object or in a text of JSON with `metadata`; and the content."""
     if isinstance(output, dict):
-        return output
+        return output, output
     if isinstance(output, str) and output.startswith("{") and '"metadata"' in output:
         try:
-            return as_object(as_object(json.loads(output)).get("metadata"))
+            told = as_object(json.loads(output))
         except (ValueError, RecursionError):
-            return {}
-    return {}
+            return {}, output
+        return as_object(told.get("metadata")), told.get("output", output)
+    return {}, output
 
 
 def _duration_s(value: Any) -> float | None:

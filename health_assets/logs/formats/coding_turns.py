@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any
 
 from health_assets.logs.formats.foreign_lines import (
-    Blocks,
     Damage,
     Line,
     Record,
@@ -26,11 +25,9 @@ from health_assets.logs.formats.foreign_lines import (
     present,
     rejected,
 )
-from health_assets.logs.formats.lines import objects
 
 SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
-OUTCOMES = (SUCCESS, FAILURE)
-"""Outcomes that an execution can have; a turn with any other one is counted alone."""
+"""How a turn ends; one that is cancelled is counted, since an execution has no such status."""
 BESIDE = "file that a coding agent keeps beside its sessions, which hold all that counts"
 _LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
 _FINGERPRINT_LETTERS = 32
@@ -46,12 +43,6 @@ def fingerprint(content: Any) -> str | None:
         return None
     digest = hashlib.sha256(" ".join(words).encode(errors="replace")).hexdigest()
     return digest[:_FINGERPRINT_LETTERS].translate(_LETTERS)
-
-
-def private_objects(blocks: Blocks) -> Iterator[tuple[int, Record] | Line]:
-    """(line number, object) of every line; what cannot be read is a rejected line without its text."""
-    for item in objects(blocks):
-        yield Line(item.number, "", item.fault) if isinstance(item, Line) else item
 
 
 def read_beside(source: Source) -> Iterator[Line]:

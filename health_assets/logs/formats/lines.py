@@ -27,6 +27,12 @@ def objects(blocks: Blocks) -> Iterator[tuple[int, Record] | Line]:
             yield _object(number, line)
 
 
+def private_objects(blocks: Blocks) -> Iterator[tuple[int, Record] | Line]:
+    """The same of files whose text must not be stored: a rejected line has its reason alone."""
+    for item in objects(blocks):
+        yield Line(item.number, "", item.fault) if isinstance(item, Line) else item
+
+
 def texts(blocks: Blocks) -> Iterator[tuple[int, str] | Line]:
     """(line number, text) of every line that is not blank; what cannot be read is a rejected line."""
     for number, line in _lines(blocks):

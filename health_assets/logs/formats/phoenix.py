@@ -24,7 +24,7 @@ from health_assets.logs.formats.foreign_lines import (
     rejected,
 )
 from health_assets.logs.formats.json_pieces import Document, DocumentError
-from health_assets.logs.formats.lines import objects
+from health_assets.logs.formats.lines import private_objects
 from health_assets.logs.json_values import as_name, as_number, as_object
 
 PAGE = {"data", "next_cursor"}
@@ -47,7 +47,7 @@ def is_annotation(members: Record) -> bool:
 
 def read_lines(source: Source) -> Iterator[Line]:
     """One annotation a line."""
-    for item in objects(source.blocks):
+    for item in private_objects(source.blocks):
         if isinstance(item, Line):
             yield item
         else:
@@ -75,7 +75,7 @@ def read_document(source: Source) -> Iterator[Line]:
                 yield from _lines(source, number + 1, members)
         document.finish()
     except DocumentError as error:
-        yield rejected(number + 1, error.piece, error.reason)
+        yield rejected(number + 1, "", error.reason)  # the piece may hold an explanation
 
 
 def _lines(source: Source, number: int, raw: Any) -> Iterator[Line]:
@@ -90,11 +90,11 @@ def _lines(source: Source, number: int, raw: Any) -> Iterator[Line]:
         name = next((found for key in NAMES if (found := as_name(annotation.get(key)))), None)
         if name is None:
             raise UnusableRecordError("name is missing")
-        at = as_time(annotation.get("updated_at", annotation.get("created_at")), "updated_at").isoformat()
+        at = as_time(annotation.get("updated_at") or annotation.get("created_at"), "updated_at").isoformat()
         yield line_of(number, {"type": "evaluation", "name": name, "at": at, **_about(annotation), **told})
     except UnusableRecordError as error:
-        shown = {key: value for key, value in annotation.items() if key not in FREE_TEXTS} or raw
-        yield rejected(number, shown, str(error))
+        shown = {key: value for key, value in annotation.items() if key not in FREE_TEXTS}
+        yield rejected(number, shown if isinstance(raw, dict) else raw, str(error))
 
 
 def _result(annotation: Record) -> Record:

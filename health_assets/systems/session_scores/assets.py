@@ -12,6 +12,7 @@ from health_assets.pipeline.derived import Derived, Inputs
 from health_assets.systems.session_scores import FORMULA_VERSION
 from health_assets.systems.session_scores.computed_signals import computed_signals
 from health_assets.systems.session_scores.evaluated_signals import (
+    VIOLATION,
     as_statements,
     evaluated_signals,
     rules_of,
@@ -110,13 +111,17 @@ def _repeated_and_failed(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 
 def _lowest_signals(rows: ir.Table) -> ir.Table:
-    return rows.order_by("value", "hour", "execution_id", "evaluator", "source_file", "line_number").select(
+    signals = rows.filter(rows.signal != VIOLATION)
+    return signals.order_by("value", "hour", "execution_id", "evaluator", "source_file", "line_number").select(
         "hour", "evaluator", "signal", "value", "execution_id", "agent_id", "evaluated_at"
     )
 
 
-def _mean_signals(rows: ir.Table) -> Mapping[str, ir.Value]:
-    return {"mean signal of evaluators": rows.value.mean()}
+def _signals_and_violations(rows: ir.Table) -> Mapping[str, ir.Value]:
+    return {
+        "mean signal of evaluators": rows.value.mean(where=rows.signal != VIOLATION),
+        "violations by evaluators": rows.is_violation.sum(),
+    }
 
 
 def _riskiest_traces(rows: ir.Table) -> ir.Table:
@@ -182,7 +187,7 @@ ASSETS = (
         empty_without="a result of an evaluator that `evaluators:` of the targets file maps",
         back_hours=lambda settings: settings.lookback_hours,
         is_component=True,
-        curves=_mean_signals,
+        curves=_signals_and_violations,
         formula_version=FORMULA_VERSION,
     ),
     Derived(

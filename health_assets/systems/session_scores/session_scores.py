@@ -247,8 +247,8 @@ def _sums(traces: ir.Table) -> ir.Table:
     uncertain = traces.weighted_uncertainty.count()
     mean_square = (uncertainty * uncertainty).sum().cast("float64") / uncertain.nullif(0)
     latest = ibis.struct({name: traces[name] for name in ("traced_at", *TRACE)})
-    worst_first = [ibis.desc("step_risk"), *TRACE]
-    flagged = traces.trace_id.collect(where=traces.is_flagged, order_by=worst_first)
+    riskiest_first = [ibis.desc("step_risk"), *TRACE]
+    flagged = traces.trace_id.collect(where=traces.is_flagged, order_by=riskiest_first)
     return traces.group_by(["hour", "session_id"]).aggregate(
         agent_id=traces.agent_id.argmax(latest, where=traces.agent_id.notnull()),
         total_traces=traces.count(),
