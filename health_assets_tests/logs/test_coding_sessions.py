@@ -514,6 +514,10 @@ def test_no_prompt_code_or_path_of_a_session_is_stored(project: Project, name: s
     project.write_bytes("s.jsonl", content)
     project.write_bytes("b.jsonl", b'{"half": "' + SECRET.encode() + b"\n" + content)
     project.write_bytes("long.jsonl", json.dumps({"padding": f"{SECRET} {'x' * (9 << 20)}"}).encode() + b"\n" + content)
+    half = made.as_lines([next(one for one in lines if SECRET in json.dumps(one))])
+    project.write_bytes("half.jsonl", half[: half.index(SECRET.encode()) + len(SECRET) + 1])
+    project.write_bytes("list.json", json.dumps(lines).encode())
+    project.write_bytes("formatted.jsonl", "\n".join(json.dumps(one, indent=1) for one in lines).encode())
     project.write_bytes("both.jsonl", made.as_lines([SESSIONS["claude"][0], SESSIONS["codex"][0], {"text": SECRET}]))
     project.write_bytes(
         "s/subagents/agent-a.meta.json", b'{"agentType": "Explore", "description": "%s"}' % SECRET.encode()
@@ -530,7 +534,7 @@ def test_no_prompt_code_or_path_of_a_session_is_stored(project: Project, name: s
     assert {"rejected_records", "executions", "tool_calls", "raw_file_notes"} <= {*tables}
     holding = [table for table in tables
                if project.query(f"SELECT 1 FROM {table} AS t WHERE contains(lower(t::VARCHAR), '{SECRET}')")]  # fmt: skip
-    assert holding == []
+    assert holding == [], project.query(f"SELECT * FROM rejected_records AS t WHERE contains(t::VARCHAR, '{SECRET}')")
 
 
 def test_a_fingerprint_tells_contents_apart_and_has_letters_alone() -> None:

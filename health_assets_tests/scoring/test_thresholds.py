@@ -239,7 +239,7 @@ def test_a_session_passes_at_its_threshold() -> None:
         {
             "session_id": name, "trace_id": f"{name} {place}", "agent_id": "a", "claimant": "a", "traced_at": START,
             **dict.fromkeys(SIGNALS, 1.0), SIGNALS[0]: confidence, "status": "success", "started_at": START,
-            "input_tokens": 1, "output_tokens": 1, "cost_usd": 0.5, **dict.fromkeys(COUNTS, 1), "error": "",
+            "input_tokens": 1, "output_tokens": 1, "cost_usd": 0.5, "cost_source": "stated", **dict.fromkeys(COUNTS, 1), "error": "",
         }
         for name, confidence in confidences.items()
         for place in range(7)

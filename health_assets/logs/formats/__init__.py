@@ -93,6 +93,9 @@ FORMATS: tuple[Format, ...] = (
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
 )
 """Every format that is known; the order says nothing."""
+SHOWN_BYTES = 1 << 10
+"""How much of the text of a rejected file is stored."""
+NO_LINES = "this looks like a session of Claude Code or Codex, but it has no JSON object a line; nothing of it is read"
 
 
 def recognized(opening: Opening) -> list[Format]:
@@ -111,6 +114,8 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         return coding_turns.read_beside
     opening = Opening(file.source_file, head)
     found = recognized(opening)
+    if not found and (private := _private_reader(opening)):
+        return private
     readers = {known.read for known in found}
     if len(readers) > 1:
         names, is_private = sorted({known.name for known in found}), any(known.is_private for known in found)
@@ -118,6 +123,15 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
     if found:
         return readers.pop()
     return None if opening.is_named_lines or not opening.first_line else partial(_unknown, head=head)
+
+
+def _private_reader(opening: Opening) -> Reader | None:
+    """What reads a session without a line that is known as one: a new one, or one that somebody has formatted."""
+    texts = ((claude_code.TEXT, claude_code.read), (codex.TEXT, codex.read))
+    read = next((read for text, read in texts if text.search(opening.head[:SHOWN_BYTES])), None)
+    if read is None or opening.is_unfinished:
+        return read
+    return None if opening.is_named_lines and opening.record else partial(_refused, reason=NO_LINES, is_private=True)
 
 
 def _unknown(source: Source, head: bytes) -> Iterator[Line]:
@@ -138,7 +152,7 @@ def _ambiguous(source: Source, names: list[str], *, is_private: bool) -> Iterato
 def _refused(source: Source, reason: str, *, is_private: bool = False) -> Iterator[Line]:
     first = next(source.blocks, b"")
     if isinstance(first, bytes):
-        why = UTF_16 if is_utf_16(first[: 1 << 10]) else reason
-        yield rejected(1, "" if is_private else first[: 1 << 10].decode(errors="replace"), why)
+        why = UTF_16 if is_utf_16(first[:SHOWN_BYTES]) else reason
+        yield rejected(1, "" if is_private else first[:SHOWN_BYTES].decode(errors="replace"), why)
     else:
         yield rejected(1, "", first.reason)

@@ -57,6 +57,8 @@ UNANSWERED = "Claude Code tool call without a result: whether it failed is not k
 ORPHAN = "Claude Code result of a tool call that is not in its file"
 PRIVATE_FILE = re.compile(r"(^|/)(subagents/[^/]+\.meta\.json|tool-results/[^/]+)$")
 """Names of files beside the sessions that only their place tells: what a subagent was asked, results of tools."""
+TEXT = re.compile(rb'^\s*\{"parentUuid"|"isSidechain"\s*:\s*(true|false)')
+"""A part of a session, also of one whose lines are no objects."""
 _BESIDE = ({"display", "pastedContents", "project"}, {"entries", "originalPath"})
 """Fields of files beside the sessions: prompts by project, and an index."""
 

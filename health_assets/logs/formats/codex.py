@@ -53,6 +53,8 @@ ORPHAN = "Codex result of a tool call that is not in its file"
 UNTIMED = "the lines of this old form of a Codex rollout have no times; nothing of the file is read"
 ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 """Events that tell how a tool call ended, which its result need not."""
+TEXT = re.compile(rb'"type"\s*:\s*"(session_meta|response_item|turn_context|event_msg)"')
+"""A part of a rollout, also of one whose lines are no objects."""
 _OLD_HEADER = {"id", "timestamp", "instructions", "git", "cwd", "originator", "cli_version"}
 _BESIDE = ({"session_id", "text", "ts"}, {"id", "thread_name", "updated_at"})
 """Fields of lines of files beside the sessions: prompts, and names of sessions."""

@@ -81,6 +81,11 @@ class Opening:
         lines = self.head.lstrip().split(b"\n", MOST_FIRST_LINES)[:MOST_FIRST_LINES]
         return list(filter(None, map(_object, lines)))
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the file is named as lines, and its first one has no end yet."""
+        return self.is_named_lines and bool(self.head.strip()) and b"\n" not in self.head.strip()
+
     @cached_property
     def is_otlp_line(self) -> bool:
         """Whether that object is a line of a collector's file, rather than a document of OTLP-JSON in one line."""
