@@ -151,6 +151,7 @@ def _cleaned_row(table: str, record: reference.Record, names: Iterable[str]) -> 
             "runtime_s": record["_runtime_s"],
             "succeeded": record["status"] == "success",
             "condition": record.get("condition", "baseline"),
+            "task_source": record.get("task_source", "stated") if record.get("task_id") is not None else None,
             "sla_breached_reported": row.pop("sla_breached"),
             "action_count": None if record.get("actions") is None else len(record["actions"]),
         }
