@@ -203,6 +203,9 @@ STEP_OF_REQUEST = {"rerank": "rerank"}
 A step becomes no record. A span is one only where nothing states another kind.
 """
 
+UNKNOWN_MODEL = "unknown"
+"""The model of a call that names none."""
+
 METHODS = ("run", "kickoff", "_execute_core")
 """Methods of agents that OpenInference's spans are named after, behind the name of the agent."""
 

@@ -32,14 +32,13 @@ from health_assets.logs.formats.foreign_lines import (
     Source,
     not_utf_8,
 )
-from health_assets.logs.formats.opening import Opening
 from health_assets.logs.identity import Hasher, Identity
 from health_assets.logs.limits import WITHOUT_LIMIT, Unpacking
 from health_assets.logs.mending import mended
 from health_assets.logs.plain import BLOCK_BYTES, plain_blocks, plain_rest
 from health_assets.logs.progress import Meter
 from health_assets.logs.read_ahead import Ahead
-from health_assets.logs.stores import RawFile, list_files
+from health_assets.logs.stores import LINES_NAME, RawFile, list_files
 from health_assets.logs.unicode import as_utf_8, without_mark
 
 __all__ = [
@@ -231,17 +230,21 @@ def head_of(file: RawFile, blocks: Blocks) -> tuple[bytes, Blocks]:
 
     Of a document, which may be one line, they are the first block at most.
     """
-    most = MAX_LINE_BYTES if Opening(file.source_file, b"").is_named_lines else BLOCK_BYTES
+    most = MAX_LINE_BYTES if LINES_NAME.search(file.source_file) else BLOCK_BYTES
     taken: list[bytes | Damage] = []
-    head = b""
+    head: list[bytes] = []
+    size, is_blank = 0, True
     for block in blocks:
         taken.append(block)
         if isinstance(block, Damage):
             break
-        head += block
-        if len(head) >= most or b"\n" in head.lstrip():
+        head.append(block)
+        size += len(block)
+        line = block.lstrip() if is_blank else block
+        is_blank = is_blank and not line
+        if size >= most or b"\n" in line:
             break
-    return without_mark(head), chain(taken, blocks)
+    return without_mark(b"".join(head)), chain(taken, blocks)
 
 
 def _converted_batches(file_id: int, lines: Iterator[Line]) -> Iterator[pa.RecordBatch]:

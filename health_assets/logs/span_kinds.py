@@ -42,6 +42,12 @@ STEPS = {
 KINDS_OF_RECORDS = ("agent", "workflow", "chat", "tool")
 """Kinds of spans that may become a record; all others are alike to the trees of spans."""
 
+
+def is_of_record(kind: str) -> str:
+    """SQL: whether a kind is one of `KINDS_OF_RECORDS`."""
+    return f"{kind} IN {KINDS_OF_RECORDS}"
+
+
 STEP_KINDS = tuple(dict.fromkeys(step for steps in STEPS.values() for step in steps.values()))
 
 KIND_OF_NAME = {operation: KIND_OF_OPERATION[operation] for operation in (

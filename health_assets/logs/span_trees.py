@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from health_assets.core.agent_names import AgentService, is_of_services
 from health_assets.logs.reader import in_process
-from health_assets.logs.span_kinds import KINDS_OF_RECORDS, OPEN
+from health_assets.logs.span_kinds import OPEN, is_of_record
 
 
 @contextmanager
@@ -63,10 +63,6 @@ def nodes_of(
 _LONG = "SELECT 1 FROM spans GROUP BY trace_id HAVING max(hour) - min(hour) > to_hours($lookback) LIMIT 1"
 
 
-def _is_of_record(kind: str) -> str:
-    return f"{kind} IN {KINDS_OF_RECORDS}"
-
-
 def _seen(may_start: str) -> str:
     """SQL for the spans of long traces from each hour in which something starts, by its kind or this condition."""
     return f"""
@@ -75,7 +71,7 @@ WITH long AS (
     SELECT trace_id FROM spans GROUP BY trace_id HAVING max(hour) - min(hour) > to_hours($lookback)
 ), points_of_view AS (
     SELECT DISTINCT trace_id, hour FROM spans SEMI JOIN long USING (trace_id) SEMI JOIN hours USING (hour)
-    WHERE {_is_of_record("kind")} OR {may_start}
+    WHERE {is_of_record("kind")} OR {may_start}
 )
 SELECT *, NULL::TIMESTAMPTZ AS seen_from FROM spans ANTI JOIN long USING (trace_id)
 UNION ALL
@@ -103,7 +99,7 @@ SELECT * EXCLUDE (writer) FROM (SELECT *, {_WRITER} AS writer FROM seen) QUALIFY
 _LINKS = f"""
 CREATE OR REPLACE TEMP TABLE links AS
 SELECT span.id, parent.id AS parent, span.kind IN ('agent', 'workflow') AS is_agent,
-    CASE WHEN {_is_of_record("parent.kind")} THEN parent.id END AS nearest,
+    CASE WHEN {is_of_record("parent.kind")} THEN parent.id END AS nearest,
     NULL::VARCHAR AS wrapper_session, NULL::VARCHAR AS wrapper_version, NULL::BIGINT AS failed_wrapper
 FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
     AND parent.seen_from IS NOT DISTINCT FROM span.seen_from AND parent.span_id = span.parent_span_id

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.agent_names import AgentName, AgentService, with_agents
-from health_assets.logs.conventions import agent_name, own_name
+from health_assets.logs.conventions import UNKNOWN_MODEL, agent_name, own_name
 from health_assets.logs.span_trees import find_what_is_above, nodes_of
 from health_assets.schema.catalog import TABLE_OF_RECORD, columns_of, schema_of
 from health_assets.scoring.prices import STATED
@@ -24,7 +24,6 @@ from health_assets.scoring.usage import AMOUNTS, MOST
 UNKNOWN_SERVICE = "unknown_service"
 """What OpenTelemetry calls a service that nobody named; an agent without any name is called so, too."""
 
-UNKNOWN_MODEL = "unknown"
 UNKNOWN_TOOL = "unknown"
 
 NOT_FROM_SPANS = ("sla_breached",)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from health_assets.core.hours import HourRange
 from health_assets.core.wording import counted
+from health_assets.logs.conventions import UNKNOWN_MODEL
 from health_assets.logs.span_kinds import BOOKKEEPING, OPEN
-from health_assets.logs.traces import UNKNOWN_MODEL
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.spans import CallsOfSpans, RepeatedSpans, Spans
 

@@ -8,8 +8,12 @@ that agent's executions of the id, whether it names the agent as they report it 
 names none belongs to every execution of the id.
 """
 
+from collections.abc import Sequence
+
 import ibis
 from ibis import ir
+
+from health_assets.scoring.relations import lookup
 
 CLAIMANT = "claimant"
 NOBODY = ""
@@ -19,6 +23,19 @@ NOBODY = ""
 def claimant_of(rows: ir.Table) -> ir.StringValue:
     """The agent that a record names, as the log reports it; `NOBODY` where it names none."""
     return ibis.coalesce(rows.agent_id_reported, rows.agent_id, NOBODY)
+
+
+def with_columns_of_runs(executions: ir.Table, rows: ir.Table, columns: Sequence[str]) -> ir.Table:
+    """Executions with columns of another table's rows of the same executions; null where it has none.
+
+    Args:
+        executions: cleaned executions.
+        rows: one row per execution, with `hour`, `execution_id`, `agent_id` and `agent_id_reported`.
+        columns: the columns to add.
+    """
+    added = rows.select("hour", "execution_id", *columns, claimant=claimant_of(rows))
+    keys = ["hour", "execution_id", CLAIMANT]
+    return lookup(executions.mutate(claimant=claimant_of(executions)), added, keys).drop(CLAIMANT)
 
 
 def names_of_runs(runs: ir.Table, *keep: str) -> ir.Table:

@@ -33,12 +33,7 @@ _PATTERNS = (
 _PATTERN = "|".join(f"({pattern})" for pattern in _PATTERNS)
 
 
-def is_tool_fault(calls: ir.Table) -> ir.BooleanValue:
-    """Whether each tool call failed by a fault that is not the agent's; false where its error does not tell.
-
-    Args:
-        calls: rows with `status` and `error`.
-    """
-    error = calls.error.left(READ_CHARACTERS)
-    told = error.re_search(_CLASS) | error.lower().re_search(_PATTERN)
-    return (calls.status == "failure") & told.fill_null(False)
+def is_fault(error: ir.StringValue) -> ir.BooleanValue:
+    """Whether the error of a failed tool call tells of a fault that is not the agent's; false where it is null."""
+    begun = error.left(READ_CHARACTERS)
+    return (begun.re_search(_CLASS) | begun.lower().re_search(_PATTERN)).fill_null(False)

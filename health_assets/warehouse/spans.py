@@ -7,8 +7,8 @@ records (`logs.traces`), and what is said of the counts (`pipeline.trace_reading
 from dataclasses import dataclass
 
 from health_assets.core.hours import HourRange
-from health_assets.logs.span_kinds import BOOKKEEPING, KINDS_OF_RECORDS, OPEN
-from health_assets.logs.traces import UNKNOWN_MODEL
+from health_assets.logs.conventions import UNKNOWN_MODEL
+from health_assets.logs.span_kinds import BOOKKEEPING, OPEN, is_of_record
 from health_assets.warehouse.session import Session
 
 
@@ -87,7 +87,7 @@ class Spans:
                 SELECT DISTINCT kind, trace_id || ':' || span_id AS id,
                     CASE WHEN kind = 'agent' THEN agent_id IS NULL END AS is_unnamed,
                     CASE WHEN kind = 'workflow' THEN 'agent' ELSE kind END AS used_as
-                FROM spans WHERE kind IN {KINDS_OF_RECORDS} AND INSIDE
+                FROM spans WHERE {is_of_record("kind")} AND INSIDE
             ), used AS (
                 SELECT 'agent' AS kind, execution_id AS id FROM executions WHERE span_id IS NOT NULL AND INSIDE
                 UNION ALL SELECT 'chat', call_id FROM model_calls WHERE span_id IS NOT NULL AND INSIDE
@@ -105,7 +105,7 @@ class Spans:
         return dict(
             self._rows(
                 "SELECT operation, count(DISTINCT trace_id || span_id) FROM spans "
-                f"WHERE kind NOT IN {KINDS_OF_RECORDS} AND coalesce(remark, '') NOT IN ('{BOOKKEEPING}', '{OPEN}') "
+                f"WHERE NOT {is_of_record('kind')} AND coalesce(remark, '') NOT IN ('{BOOKKEEPING}', '{OPEN}') "
                 "AND INSIDE AND trace_id || ':' || span_id NOT IN "
                 "(SELECT execution_id FROM executions WHERE span_id IS NOT NULL AND INSIDE) "
                 "GROUP BY 1"

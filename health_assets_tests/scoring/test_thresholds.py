@@ -25,7 +25,7 @@ from health_assets.systems.error_budget.error_budget import error_budget, is_spe
 from health_assets.systems.explanations.evidence import _slow
 from health_assets.systems.model_health.model_health import model_health
 from health_assets.systems.reliability.predictability import predictability
-from health_assets.systems.session_scores.computed_signals import COUNTS
+from health_assets.systems.session_scores.names import CALL_COUNTS
 from health_assets.systems.session_scores.session_scores import (
     CONSISTENCY_BANDS,
     RELIABILITY_BANDS,
@@ -239,7 +239,7 @@ def test_a_session_passes_at_its_threshold() -> None:
         {
             "session_id": name, "trace_id": f"{name} {place}", "agent_id": "a", "claimant": "a", "traced_at": START,
             **dict.fromkeys(SIGNALS, 1.0), SIGNALS[0]: confidence, "status": "success", "started_at": START,
-            "input_tokens": 1, "output_tokens": 1, "cost_usd": 0.5, "cost_source": "stated", **dict.fromkeys(COUNTS, 1), "error": "",
+            "input_tokens": 1, "output_tokens": 1, "cost_usd": 0.5, "cost_source": "stated", **dict.fromkeys(CALL_COUNTS, 1), "error": "",
         }
         for name, confidence in confidences.items()
         for place in range(7)

@@ -440,7 +440,7 @@ def test_annotations_of_phoenix_are_about_the_run_of_their_span_or_trace(tables:
 
 @pytest.mark.parametrize("name", ["page.json", "page.jsonl"])
 def test_a_long_answer_of_phoenix_is_told_by_its_first_annotation(project: Project, name: str) -> None:
-    """Its list alone is longer than the part of a file by which formats are told."""
+    """The list is longer than the beginning of a file from which its format is recognized."""
     page = json.loads((RECORDINGS / "phoenix-span-annotations.json").read_text(encoding="utf-8"))
     page["data"] *= 600
     project.write_bytes(name, json.dumps(page, indent=1).encode())

@@ -37,8 +37,8 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.scoring.identities import CLAIMANT
-from health_assets.systems.session_scores.computed_signals import COUNTS
 from health_assets.systems.session_scores.merged_traces import TRACE
+from health_assets.systems.session_scores.names import CALL_COUNTS
 from health_assets.systems.session_scores.session_scores import newest_traces
 from health_assets.systems.session_scores.signal_risks import RISKS
 from health_assets.warehouse.in_memory import stream_through
@@ -269,7 +269,7 @@ def _riskiest_traces(risks: ir.Table) -> ir.Table:
 
 FIGURES = (
     "runs", "failures", "first_started_at", "last_ended_at", "duration_s", "input_tokens", "output_tokens", "cost_usd",
-    "cost_source", *COUNTS, "last_error_at",
+    "cost_source", *CALL_COUNTS, "last_error_at",
 )  # fmt: skip
 """What an answer says of a session's executions, which needs no signal."""
 NO_SIGNALS = "No traces or signals to evaluate."

@@ -101,7 +101,9 @@ class SessionScores(TypedDict):
     tool_calls: Annotated[int | None, Field(ge=0, description="Null where no call of the executions is known.")]
     tool_failures: Annotated[int | None, Field(ge=0)]
     steps: Annotated[int | None, Field(ge=0, description="Tool calls of known arguments, model calls of known answer.")]
-    repeated_steps: Annotated[int | None, Field(ge=0, description="Those that repeat earlier ones of their execution.")]
+    repeated_steps: Annotated[
+        int | None, Field(ge=0, description="Steps that repeat an earlier step of their execution.")
+    ]
     last_error_at: AwareDatetime | None
     last_error: NotRequired[
         Annotated[str | None, Field(description="First line, as the log states it; for who may read error texts.")]

@@ -17,12 +17,11 @@ from health_assets.logs.formats.coding_turns import (
     ToolCall,
     Turn,
     fingerprint,
+    kind_of,
     lines_of,
     time_of,
-    unusable,
 )
 from health_assets.logs.formats.foreign_lines import Line, Record, Source, UnusableRecordError, present
-from health_assets.logs.formats.lines import private_objects
 from health_assets.logs.json_values import as_count, as_list, as_name, as_number, as_object
 
 AGENT_ID = "claude-code"
@@ -44,7 +43,6 @@ OUTPUTS = ("<local-command-", "<bash-input>", "<bash-stdout>", "<bash-stderr>")
 """How texts begin that tell the agent what the user ran without it."""
 NOTIFICATION = "<task-notification>"
 EXIT_CODE = re.compile(r"Exit code (\d{1,3})\b")
-KIND = re.compile(r"[a-z_]{1,40}")
 
 NO_MESSAGE = "Claude Code line that belongs to no turn: a title, a snapshot, a subagent's prompt and the like"
 OPEN_TURN = "Claude Code turn without a hand-back: it runs still, or its session was left"
@@ -78,17 +76,7 @@ def is_beside(members: Record) -> bool:
 
 def read(source: Source) -> Iterator[Line]:
     """An execution for each turn that ended, a model call for each message of a model, and the tool calls."""
-    session, number = _Session(source), 0
-    for item in private_objects(source.blocks):
-        if isinstance(item, Line):
-            yield item
-            continue
-        number, record = item
-        try:
-            yield from lines_of(number, session.records(record))
-        except UnusableRecordError as error:
-            yield unusable(number, error)
-    yield from lines_of(number, session.end())
+    yield from lines_of(source, _Session(source))
 
 
 @dataclass
@@ -308,6 +296,5 @@ def _tool_error(text: str) -> str:
 
 
 def _api_error(record: Record) -> str:
-    kind, status = record.get("error"), as_count(record.get("apiErrorStatus"))
-    told = f": {kind}" if isinstance(kind, str) and KIND.fullmatch(kind) else ""
-    return f"API error{told}{f' ({status})' if status else ''}"
+    kind, status = kind_of(record.get("error")), as_count(record.get("apiErrorStatus"))
+    return f"API error{f': {kind}' if kind else ''}{f' ({status})' if status else ''}"

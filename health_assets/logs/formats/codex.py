@@ -10,24 +10,24 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from health_assets.logs.conventions import UNKNOWN_MODEL
 from health_assets.logs.formats.coding_turns import (
     CANCELLED,
     FAILURE,
     SUCCESS,
     ToolCall,
     Turn,
+    UnusableSessionError,
     fingerprint,
+    kind_of,
     lines_of,
     time_of,
-    unusable,
 )
 from health_assets.logs.formats.foreign_lines import Line, Record, Source, UnusableRecordError, present
-from health_assets.logs.formats.lines import private_objects
 from health_assets.logs.json_values import as_count, as_list, as_name, as_number, as_object
 
 AGENT_ID = "codex"
 OWN_LINES = ("session_meta", "response_item", "event_msg", "turn_context")
-UNKNOWN_MODEL = "unknown"
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 RESULTS = ("function_call_output", "custom_tool_call_output")
 DENIED = ("exec command rejected by user", "patch rejected by user", "rejected by user", "aborted by user")
@@ -37,7 +37,6 @@ WALL_TIME = re.compile(r"^Wall time:? ([\d.]{1,20}) seconds", re.MULTILINE)
 BEFORE_OUTPUT = "\nOutput:\n"
 """Behind what Codex says of a command's end; before it in a result, that command may stand."""
 FAILED = ("Script failed", "execution error:", "failed to parse function arguments", "unsupported call:")
-KIND = re.compile(r"[a-z_]{1,40}")
 ERROR = "error of the model or its provider"
 UUID_7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 """An id that begins with the time at which it was made."""
@@ -80,20 +79,7 @@ def is_beside(members: Record) -> bool:
 
 def read(source: Source) -> Iterator[Line]:
     """An execution for each turn that ended, a model call for each growth of the usage, and the tool calls."""
-    session, number = _Session(source), 0
-    for item in private_objects(source.blocks):
-        if isinstance(item, Line):
-            yield item
-            continue
-        number, record = item
-        if session.is_new and _is_old_header(record):
-            yield Line(number, "", UNTIMED)
-            return
-        try:
-            yield from lines_of(number, session.records(record))
-        except UnusableRecordError as error:
-            yield unusable(number, error)
-    yield from lines_of(number, session.end())
+    yield from lines_of(source, _Session(source))
 
 
 class _Session:
@@ -105,7 +91,7 @@ class _Session:
 
     def __init__(self, source: Source) -> None:
         self._notes = source.notes
-        self.is_new = True
+        self._is_new = True
         self._session_id: str | None = None
         self._version: str | None = None
         self._is_subagent = False
@@ -120,11 +106,13 @@ class _Session:
 
     def records(self, record: Record) -> Iterator[Record]:
         """What a line completes."""
+        if self._is_new and _is_old_header(record):
+            raise UnusableSessionError(UNTIMED)
         kind, payload = record.get("type"), record.get("payload")
-        if self.is_new and payload is None:
+        if self._is_new and payload is None:
             self._notes[NO_EVENT] += 1
             return
-        self.is_new = False
+        self._is_new = False
         if not isinstance(payload, dict):
             raise UnusableRecordError("the payload of a line is missing")
         event = payload.get("type") if kind in ("event_msg", "response_item") else kind
@@ -152,7 +140,7 @@ class _Session:
             self._turn.end(SUCCESS, time_of(record), is_certain=False)  # it may hand back, or go on
         elif event == "error" and self._turn:
             self._turn.error_count += 1
-            self._turn.end(FAILURE, time_of(record), _kind_of(payload), is_certain=False)
+            self._turn.end(FAILURE, time_of(record), _error_of(payload), is_certain=False)
         elif event in CALLS:
             self._called(time_of(record), payload)
         elif event in RESULTS:
@@ -203,7 +191,7 @@ class _Session:
     def _complete(self, at: datetime, payload: Record) -> Iterator[Record]:
         error = payload.get("error")
         if self._turn and error is not None:
-            self._turn.end(FAILURE, at, _kind_of(error))
+            self._turn.end(FAILURE, at, _error_of(error))
         elif self._turn and self._turn.outcome == FAILURE:
             self._turn.end(FAILURE, at, self._turn.error)
         elif self._turn and payload.get("last_agent_message") is not None:
@@ -306,7 +294,7 @@ class _Session:
 
 
 def _is_before(id_: str, other: str) -> bool:
-    """Whether one of two ids was made before the other one, as far as they tell."""
+    """Whether the first id is older; false where an id has no time in it."""
     return all(map(UUID_7.fullmatch, (id_, other))) and id_ < other
 
 
@@ -339,8 +327,8 @@ def _duration_s(value: Any) -> float | None:
     return as_number(value)
 
 
-def _kind_of(error: Any) -> str:
+def _error_of(error: Any) -> str:
     """The kind of an error; its text may hold what was asked."""
-    kind = as_object(error).get("codex_error_info")
-    kind = next(iter(kind), None) if isinstance(kind, dict) else kind
-    return f"{ERROR}: {kind}" if isinstance(kind, str) and KIND.fullmatch(kind) else ERROR
+    told = as_object(error).get("codex_error_info")
+    kind = kind_of(next(iter(told), None) if isinstance(told, dict) else told)
+    return f"{ERROR}: {kind}" if kind else ERROR

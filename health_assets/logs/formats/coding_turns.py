@@ -8,10 +8,11 @@ as its kind, and a line that cannot be used as its reason alone.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from health_assets.logs.formats.foreign_lines import (
     Damage,
@@ -25,12 +26,14 @@ from health_assets.logs.formats.foreign_lines import (
     present,
     rejected,
 )
+from health_assets.logs.formats.lines import private_objects
 
 SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
 """How a turn ends; one that is cancelled is counted, since an execution has no such status."""
 BESIDE = "file that a coding agent keeps beside its sessions, which hold all that counts"
 _LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
 _FINGERPRINT_LETTERS = 32
+_KIND = re.compile(r"[a-z_]{1,40}")
 
 
 def fingerprint(content: Any) -> str | None:
@@ -53,11 +56,6 @@ def read_beside(source: Source) -> Iterator[Line]:
     source.notes[BESIDE] += 1
 
 
-def unusable(number: int, error: UnusableRecordError) -> Line:
-    """A line that cannot be used, without its text."""
-    return rejected(number, "", str(error))
-
-
 def time_of(record: Record) -> datetime:
     """When a line was written.
 
@@ -68,6 +66,11 @@ def time_of(record: Record) -> datetime:
         return as_time(record.get("timestamp"), "timestamp")
     except UnusableRecordError:
         raise UnusableRecordError("timestamp must be ISO 8601") from None
+
+
+def kind_of(error: Any) -> str | None:
+    """The kind of an error where it is a word, since other texts may hold what was asked."""
+    return error if isinstance(error, str) and _KIND.fullmatch(error) else None
 
 
 def milliseconds(start: datetime, end: datetime) -> float | None:
@@ -176,7 +179,40 @@ class ToolCall:
         )
 
 
-def lines_of(number: int, records: Iterable[Record]) -> Iterator[Line]:
-    """A line for each of the records that a line completes."""
-    for record in records:
-        yield line_of(number, record)
+class UnusableSessionError(Exception):
+    """Nothing of a session can be read; says why."""
+
+
+class Session(Protocol):
+    """What is known after some lines of a session."""
+
+    def records(self, record: Record) -> Iterator[Record]:
+        """What a line completes.
+
+        Raises:
+            UnusableRecordError: the line cannot be used.
+            UnusableSessionError: neither can the others.
+        """
+
+    def end(self) -> Iterator[Record]:
+        """What the end of the file completes."""
+
+
+def lines_of(source: Source, session: Session) -> Iterator[Line]:
+    """A line for each record of a session; one that cannot be used is rejected without its text."""
+    number = 0
+    for item in private_objects(source.blocks):
+        if isinstance(item, Line):
+            yield item
+            continue
+        number, record = item
+        try:
+            for made in session.records(record):
+                yield line_of(number, made)
+        except UnusableRecordError as error:
+            yield rejected(number, "", str(error))
+        except UnusableSessionError as error:
+            yield rejected(number, "", str(error))
+            return
+    for made in session.end():
+        yield line_of(number, made)

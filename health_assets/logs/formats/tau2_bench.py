@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from health_assets.logs.conventions import UNKNOWN_MODEL
 from health_assets.logs.formats.foreign_lines import (
     Line,
     Record,
@@ -27,7 +28,6 @@ ELSEWHERE = "tau2-bench simulation that lies in a file of its own, where it does
 UNTIMED_CALL = "tau2-bench message of the agent that tells of a model call without a time"
 NO_MODEL = "tau2-bench message of the agent that tells of a model call, in a file that names no model: `unknown`"
 UNANSWERED = "tau2-bench tool call without a result, or with one that has no time: whether it failed is not known"
-UNKNOWN_MODEL = "unknown"
 LONE = "a simulation in a file of its own does not name its agent; put tau2-bench's results in one file (format json)"
 
 

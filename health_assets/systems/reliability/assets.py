@@ -16,6 +16,7 @@ from health_assets.systems.reliability.consistency import (
     baseline_runs,
     task_consistency,
 )
+from health_assets.systems.reliability.names import OBSERVED
 from health_assets.systems.reliability.overall import agent_reliability
 from health_assets.systems.reliability.predictability import (
     AGENT,
@@ -26,7 +27,6 @@ from health_assets.systems.reliability.predictability import (
 from health_assets.systems.reliability.robustness import MET_FAULT, robustness, with_faults_met
 from health_assets.systems.reliability.safety import safety
 from health_assets.systems.reliability.tasks import (
-    OBSERVED,
     asked,
     held_in,
     runs_of_tasks,

@@ -5,7 +5,8 @@ import pandas as pd
 from ibis import Deferred, _, ir
 
 from health_assets.quality.batches import Source, hours, rows, with_fact, with_facts
-from health_assets.systems.reliability.tasks import OBSERVED, SOURCES
+from health_assets.systems.reliability.names import OBSERVED
+from health_assets.systems.reliability.tasks import SOURCES
 
 
 def scored_tasks(source: Source) -> ir.Table:

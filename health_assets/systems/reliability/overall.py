@@ -10,8 +10,9 @@ import ibis
 from ibis import ir
 
 from health_assets.scoring.relations import lookup
+from health_assets.systems.reliability.names import OBSERVED
 from health_assets.systems.reliability.robustness import RATIOS
-from health_assets.systems.reliability.tasks import OBSERVED, of_best_source
+from health_assets.systems.reliability.tasks import of_best_source
 
 COUNTS = ("tasks", "runs_with_confidence", "judged", "violated")
 

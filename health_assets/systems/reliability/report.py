@@ -11,7 +11,7 @@ from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
-from health_assets.systems.reliability.tasks import OBSERVED
+from health_assets.systems.reliability.names import OBSERVED
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10

@@ -7,9 +7,9 @@ run meets a fault where a tool fails by a fault that is not the agent's. Stated 
 import ibis
 from ibis import ir
 
-from health_assets.scoring.identities import CLAIMANT, claimant_of
-from health_assets.scoring.relations import lookup
-from health_assets.systems.reliability.tasks import COUNTED, OBSERVED, held_in
+from health_assets.scoring.identities import with_columns_of_runs
+from health_assets.systems.reliability.names import OBSERVED
+from health_assets.systems.reliability.tasks import COUNTED, held_in
 
 RATIOS = {"fault": "r_fault", "structural": "r_struct", "prompt": "r_prompt"}
 STATED = "stated"
@@ -24,10 +24,8 @@ def with_faults_met(executions: ir.Table, computed: ir.Table) -> ir.Table:
         executions: cleaned executions.
         computed: rows of `computed_signals` of the same hours.
     """
-    keys = ["hour", "execution_id", CLAIMANT]
-    faults = computed.select(*keys[:2], "tool_faults", claimant=claimant_of(computed))
-    rows = lookup(executions.mutate(claimant=claimant_of(executions)), faults, keys)
-    return rows.mutate(**{MET_FAULT: (rows.tool_faults > 0).fill_null(False)}).drop(CLAIMANT, "tool_faults")
+    rows = with_columns_of_runs(executions, computed, ["tool_faults"])
+    return rows.mutate(**{MET_FAULT: (rows.tool_faults > 0).fill_null(False)}).drop("tool_faults")
 
 
 def robustness(runs: ir.Table, windows: ir.Table) -> ir.Table:

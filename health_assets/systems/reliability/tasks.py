@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import ibis
 from ibis import _, ir
 
-OBSERVED = "observed"
+from health_assets.systems.reliability.names import OBSERVED
+
 SOURCES = ("stated", "evaluation", OBSERVED)
 """Where a task may be from, the best first."""
 LEAST_RUNS = 2

@@ -17,13 +17,11 @@ from ibis import _, ir
 
 from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_runs
 from health_assets.scoring.relations import lookup
-from health_assets.scoring.tool_faults import is_tool_fault
+from health_assets.scoring.tool_faults import is_fault
 from health_assets.systems.session_scores.signal_risks import to_12_decimals
 
-COUNTS = ("tool_calls", "tool_failures", "steps", "repeated_steps")
-"""What a session tells of the calls of its runs (`with_counts`)."""
 _RUN = ("hour", "execution_id", CLAIMANT)
-_OF_STEP = ("tool", "is_success", "is_fault", "call_key", "whole_key")
+_OF_STEP = ("tool", "is_success", "error", "call_key", "whole_key")
 _FAILURE = "failure"
 _BETWEEN = "\x1f"
 
@@ -39,7 +37,9 @@ def computed_signals(
         model_calls: cleaned model calls of the same hours.
         lookback_hours: how many hours, ending with the execution's own, its calls may have ended in.
     """
-    steps = _with_repetitions(_steps_of_runs(executions, _steps(tool_calls, model_calls), lookback_hours))
+    steps = _steps_of_runs(executions, _steps(tool_calls, model_calls), lookback_hours)
+    # of the steps of these runs alone: the look-back has many more errors
+    steps = _with_repetitions(steps.mutate(is_fault=~steps.is_success & is_fault(steps.error)).drop("error"))
     is_call, is_step = steps.tool.notnull(), steps.whole_key.notnull() | steps.call_key.notnull()
     counts = steps.group_by(_RUN).aggregate(
         tool_calls=is_call.sum(),
@@ -60,17 +60,6 @@ def computed_signals(
     return lookup(counts, own, [*_RUN]).drop(CLAIMANT)
 
 
-def with_counts(executions: ir.Table, computed: ir.Table) -> ir.Table:
-    """Executions with the columns of `COUNTS`, null where a run has no call.
-
-    Args:
-        executions: cleaned executions.
-        computed: rows of `computed_signals` of the same hours.
-    """
-    counts = computed.select("hour", "execution_id", *COUNTS, claimant=claimant_of(computed))
-    return lookup(executions.mutate(claimant=claimant_of(executions)), counts, [*_RUN]).drop(CLAIMANT)
-
-
 def _steps(tool_calls: ir.Table, model_calls: ir.Table) -> ir.Table:
     """Calls of runs. `call_key` says what a tool was asked, `whole_key` also what came of it; null where not known."""
     is_success = tool_calls.status != _FAILURE
@@ -80,13 +69,13 @@ def _steps(tool_calls: ir.Table, model_calls: ir.Table) -> ir.Table:
     call_key = _joined(tool_calls.tool, tool_calls.arguments_digest)
     of_tools = tool_calls.select(
         "execution_id", "ended_at", "call_id", "tool", named=claimant_of(tool_calls), called_in=tool_calls.hour,
-        is_success=is_success, is_fault=is_tool_fault(tool_calls), call_key=call_key,
+        is_success=is_success, error=tool_calls.error, call_key=call_key,
         whole_key=_joined(call_key, tool_calls.status, result),
     )  # fmt: skip
     answers = model_calls.filter(model_calls.output_digest.notnull())
     of_models = answers.select(
         "execution_id", "ended_at", "call_id", tool=ibis.null("string"), named=claimant_of(answers),
-        called_in=answers.hour, is_success=ibis.literal(True), is_fault=ibis.literal(False),
+        called_in=answers.hour, is_success=ibis.literal(True), error=ibis.null("string"),
         call_key=ibis.null("string"), whole_key=answers.output_digest,
     )  # fmt: skip
     steps = ibis.union(of_tools, of_models)

@@ -127,9 +127,10 @@ def _valued(evaluations: ir.Table, rules: ir.Table, categories: ir.Table) -> ir.
 
 def _with_whole_ids(results: ir.Table, executions: ir.Table, calls: Sequence[ir.Table]) -> ir.Table:
     """Results that name a span by its id alone, as Phoenix does, with the id of the execution or call made of it."""
+    named = results.select(span_id="execution_id").distinct()
     made = [executions.select("span_id", whole_id="execution_id")]
     made += [one.select("span_id", whole_id="call_id") for one in calls]
-    spans = ibis.union(*made).filter(ibis._.span_id.notnull()).distinct()
+    spans = ibis.union(*(one.semi_join(named, "span_id") for one in made)).distinct()
     joined = results.left_join(spans, results.execution_id == spans.span_id)
     columns = {name: results[name] for name in results.columns}
     return joined.select(**columns | {"execution_id": ibis.coalesce(spans.whole_id, results.execution_id)})

@@ -18,13 +18,13 @@ from ibis import ir
 
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
 from health_assets.scoring.relations import first_line
-from health_assets.systems.session_scores.computed_signals import COUNTS
+from health_assets.systems.session_scores.names import CALL_COUNTS
 from health_assets.systems.session_scores.signal_risks import SIGNALS
 
 TRACE = ("trace_id", CLAIMANT)
 """Columns that tell traces apart."""
 AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
-OF_RUN = ("status", "started_at", *AMOUNTS, "cost_source", *COUNTS, "error")
+OF_RUN = ("status", "started_at", *AMOUNTS, "cost_source", *CALL_COUNTS, "error")
 """What a trace has of its execution and its calls; null of one that is known from signals alone."""
 ERROR_CHARACTERS = 300
 _SAID = ("source_file", "line_number", "session_id", "agent_id", *SIGNALS)
@@ -39,7 +39,7 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
     """One row per hour and trace of the wanted ids about which anything was said in the look-back that ends with it.
 
     Args:
-        executions: cleaned executions with `COUNTS`, at least those of the wanted ids in the look-backs.
+        executions: cleaned executions with `CALL_COUNTS`, at least those of the wanted ids in the look-backs.
         signals: cleaned signals records, likewise.
         wanted: distinct (hour, trace_id).
         lookback_hours: length of the look-back.

@@ -17,7 +17,7 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import duration
 from health_assets.scoring.prices import COMPUTED
 from health_assets.scoring.relations import newest
-from health_assets.systems.session_scores.computed_signals import COUNTS
+from health_assets.systems.session_scores.names import CALL_COUNTS
 from health_assets.systems.session_scores.session_scores import worst_first
 from health_assets.warehouse.session import Session
 
@@ -27,7 +27,7 @@ NOT_EVALUATED = Text("–", style="dim")
 SHOWN = (
     "session_id", "agent_reliability", "reliability_passed", "agent_consistency", "consistency_passed",
     "traces_evaluated", "consistency_traces_evaluated", "runs", "failures", "first_started_at", "last_ended_at",
-    "input_tokens", "output_tokens", "cost_usd", "cost_source", *COUNTS, "last_error",
+    "input_tokens", "output_tokens", "cost_usd", "cost_source", *CALL_COUNTS, "last_error",
 )  # fmt: skip
 
 

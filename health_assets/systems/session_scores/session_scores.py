@@ -14,16 +14,16 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
-from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
+from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs, with_columns_of_runs
 from health_assets.scoring.relations import lookup, spine
 from health_assets.scoring.usage import source_of_sum, summed
-from health_assets.systems.session_scores.computed_signals import COUNTS, with_counts
 from health_assets.systems.session_scores.merged_traces import (
     AMOUNTS,
     OF_RUN,
     TRACE,
     known_traces,
 )
+from health_assets.systems.session_scores.names import CALL_COUNTS
 from health_assets.systems.session_scores.signal_risks import (
     RISKS,
     TRILLION,
@@ -204,14 +204,14 @@ def _merged_again(
     executions: ir.Table, signals: ir.Table, computed: ir.Table, wanted: ir.Table, lookback_hours: int
 ) -> ir.Table:
     about = executions.mutate(trace_id=executions.execution_id).semi_join(wanted, "trace_id")
-    about = with_counts(about, computed)
+    about = with_columns_of_runs(about, computed, CALL_COUNTS)
     ids = wanted.select("hour", "trace_id").distinct()
     merged = with_risks(known_traces(about, signals, ids, lookback_hours)).select("hour", *_OF_TRACE)
     return merged.semi_join(wanted, ["hour", *TRACE])
 
 
 def worst_first(scores: ir.Table) -> ir.Table:
-    """The sessions with the most failed runs, then the least reliable of those that could be evaluated."""
+    """Sessions with failed runs or a score: most failed runs first, then lowest reliability."""
     found = scores.filter((scores.traces_evaluated > 0) | (scores.failures > 0))
     share = found.failures / found.runs.nullif(0)
     return found.order_by(
@@ -272,7 +272,7 @@ def _sums_of_runs(traces: ir.Table, latest: ir.Value) -> dict[str, ir.Value]:
         "first_started_at": traces.started_at.min(),
         "last_ended_at": traces.traced_at.max(where=is_run),
         **{name: summed(traces, name) for name in AMOUNTS},
-        **{name: traces[name].sum().cast("int64") for name in COUNTS},
+        **{name: traces[name].sum().cast("int64") for name in CALL_COUNTS},
         "cost_source": source_of_sum(traces),
         "last_error": traces.error.argmax(latest, where=has_error),
         "last_error_at": traces.traced_at.max(where=has_error),

@@ -9,9 +9,9 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
-from health_assets.scoring.identities import NOBODY, claimant_of, names_of_runs
-from health_assets.systems.session_scores.computed_signals import with_counts
+from health_assets.scoring.identities import NOBODY, claimant_of, names_of_runs, with_columns_of_runs
 from health_assets.systems.session_scores.merged_traces import OF_RUN, is_trace, known_traces, with_run
+from health_assets.systems.session_scores.names import CALL_COUNTS
 from health_assets.systems.session_scores.signal_risks import SIGNALS, with_risks, with_weighted_risks
 
 
@@ -28,7 +28,7 @@ def trace_risks(
         settings: look-back, weights and flag threshold.
     """
     ended = executions.filter(executions.hour >= hours.start).mutate(trace_id=lambda rows: rows.execution_id)
-    ended = with_counts(ended, computed.filter(computed.hour >= hours.start))
+    ended = with_columns_of_runs(ended, computed.filter(computed.hour >= hours.start), CALL_COUNTS)
     wanted = _said_more_about(ended, signals, hours, settings.lookback_hours)
     rows = ibis.union(
         _said_by_the_execution_alone(ended, wanted),
@@ -84,7 +84,7 @@ def _said_by_signals_too(
     # the look-back is searched for those alone that may be about a run that ended before their hour
     elsewhere = _about_earlier_runs(ended, signals, hours)
     before = executions.filter(executions.hour < hours.start).mutate(trace_id=lambda rows: rows.execution_id)
-    before = with_counts(before.semi_join(elsewhere, "trace_id"), computed)
+    before = with_columns_of_runs(before.semi_join(elsewhere, "trace_id"), computed, CALL_COUNTS)
     own = ended.semi_join(wanted, "trace_id")
     about = ibis.union(own, before.select(*own.columns))
     merged = known_traces(about, signals, wanted, lookback_hours)

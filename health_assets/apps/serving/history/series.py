@@ -26,7 +26,7 @@ from health_assets.systems.agent_health_model import claims, last_runs, urgency
 from health_assets.systems.agent_health_model.last_runs import with_last_runs
 from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
 from health_assets.systems.explanations import common_values
-from health_assets.systems.session_scores.computed_signals import COUNTS
+from health_assets.systems.session_scores.names import CALL_COUNTS
 from health_assets.warehouse.ledger import ODD, UNREADABLE
 from health_assets.warehouse.rejected_rows import OF_THE_LINE
 from health_assets.warehouse.session import Session
@@ -322,7 +322,7 @@ SERIES: tuple[Series, ...] = (
             "agent_consistency", "consistency_traces_evaluated", "reliability_passed", "consistency_passed",
             "reliability_band", "consistency_band", "max_risk", "flagged", "other_agents", "runs", "failures",
             "first_started_at", "last_ended_at", "input_tokens", "output_tokens", "cost_usd", "cost_source",
-            *COUNTS, "last_error", "last_error_at",
+            *CALL_COUNTS, "last_error", "last_error_at",
         ),
         more=name_agents,
         decides=lambda rules: [rules.has_owners, rules.settings.lookback_hours],

@@ -16,7 +16,7 @@ from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import part
 from health_assets.core.errors import HealthAssetsError
-from health_assets.systems.reliability.tasks import OBSERVED
+from health_assets.systems.reliability.names import OBSERVED
 
 By = Literal["agent", "task"]
 Sort = Literal["reliability", "r_con", "r_pred", "r_rob", "r_saf", "baseline_accuracy", "runs", "name"]

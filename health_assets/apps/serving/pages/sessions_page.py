@@ -16,7 +16,7 @@ from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of, rows
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.core.hours import HOUR
-from health_assets.systems.session_scores.computed_signals import COUNTS
+from health_assets.systems.session_scores.names import CALL_COUNTS
 
 Show = Literal["all", "with_failures", "failed", "flagged", "unevaluated"]
 Sort = Literal["failures", "reliability", "consistency", "duration", "tokens", "cost", "newest"]
@@ -49,7 +49,7 @@ LISTED = (
     "session_id", "agent_id", "team", "hour", "agent_reliability", "reliability_band", "reliability_passed",
     "agent_consistency", "consistency_band", "consistency_passed", "total_traces", "traces_evaluated", "flagged",
     "max_risk", "runs", "failures", "first_started_at", "last_ended_at", "duration_s", "input_tokens", "output_tokens",
-    "cost_usd", "cost_source", *COUNTS, "last_error", "last_error_at",
+    "cost_usd", "cost_source", *CALL_COUNTS, "last_error", "last_error_at",
 )  # fmt: skip
 
 READ = (
@@ -144,7 +144,7 @@ MOMENT = pa.timestamp("us", "UTC")
 OF_RUNS: dict[str, pa.DataType] = {
     "runs": pa.int64(), "failures": pa.int64(), "first_started_at": MOMENT, "last_ended_at": MOMENT,
     "input_tokens": pa.int64(), "output_tokens": pa.int64(), "cost_usd": pa.float64(), "cost_source": pa.string(),
-    **dict.fromkeys(COUNTS, pa.int64()), "last_error": pa.string(), "last_error_at": MOMENT,
+    **dict.fromkeys(CALL_COUNTS, pa.int64()), "last_error": pa.string(), "last_error_at": MOMENT,
 }  # fmt: skip
 
 
