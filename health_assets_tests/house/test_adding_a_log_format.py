@@ -11,6 +11,7 @@ from health_assets_tests.support.walked import blocks_of, copied, run_in, walk
 
 PAGE = (REPOSITORY / "docs" / "add-a-log-format.md").read_text(encoding="utf-8")
 [LOG] = [code for _, language, code in blocks_of(PAGE) if language == "text"]
+[JOBS] = [code for _, language, code in blocks_of(PAGE) if language == "json"]
 HEADER, *RUNS = LOG.splitlines()
 ARRIVED = datetime(2026, 6, 7, 12, 30, tzinfo=UTC)
 BAD = {
@@ -50,6 +51,7 @@ print(json.dumps({
     "files": [file.source_file for file in list_files(project.raw)],
     "notes": notes,
     "executions": project.query("SELECT execution_id, agent_id, runtime_s, status, error FROM executions ORDER BY 1"),
+    "tool_calls": project.query("SELECT call_id, agent_id, execution_id, tool, status FROM tool_calls"),
     "rejected": project.query("SELECT source_file, line_number, raw, reason FROM rejected_records ORDER BY 1, 2"),
     "superseded": project.query("SELECT count(*) FROM superseded_executions"),
 }))
@@ -62,6 +64,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("walk")
     copy = copied(folder / "copy")
     assert walk(PAGE, copy) == [
+        "health_assets/logs/formats/declarations/jobs.yaml", "health_assets/logs/formats/__init__.py",
         "health_assets/logs/formats/runlog.py", "health_assets/logs/formats/__init__.py", "health_assets/logs/stores.py",
         "health_assets_tests/fuzz/targets.py",
     ]  # fmt: skip
@@ -72,6 +75,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     project.write_bytes(
         "cut.runlog", f"{HEADER}\n{RUNS[0].replace('id=1', 'id=11')}\n{RUNS[1][:50]}".encode(), modified=ARRIVED
     )
+    project.write_log("jobs.jsonl", JOBS.splitlines(), modified=ARRIVED)
     project.write_log("other.runlog", ["#runlog 2 agent=a", RUNS[0]], modified=ARRIVED)
     project.write_log("other.log", [HEADER, RUNS[0].replace("id=1", "id=12")], modified=ARRIVED)
     arguments = map(str, [project.folder, folder / "scratch", ARRIVED.replace(minute=0).isoformat()])
@@ -82,15 +86,19 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_files_of_the_new_format_are_read_under_all_names_that_count(found: dict[str, Any]) -> None:
     assert "other.log" not in found["files"]
-    assert len(found["files"]) == 7
+    assert len(found["files"]) == 8
     of_page = [
         ["mail-sorter:1", "mail-sorter", 4.5, "success", None],
         ["mail-sorter:2", "mail-sorter", 9.0, "failure", "no such folder"],
     ]
     of_others = [[f"mail-sorter:{number}", "mail-sorter", 4.5, "success", None] for number in (10, 11)]
-    assert found["executions"] == sorted([*of_page, *of_others])
+    of_declared = [
+        ["archiver:1", "archiver", 4.5, "success", None], ["archiver:2", "archiver", 9.0, "failure", "no such folder"],
+    ]  # fmt: skip
+    assert found["executions"] == sorted([*of_page, *of_others, *of_declared])
+    assert found["tool_calls"] == [["archiver:1:tool_call:0", "archiver", "archiver:1", "list_folders", "success"]]
     assert found["superseded"] == [[2]], "files with the same bytes are one, but a .jsonl may be read otherwise"
-    assert found["notes"] == {"run log header": 6}
+    assert found["notes"] == {"run log header": 6, "job runner job that runs still": 1}
 
 
 def test_bad_lines_are_rejected_with_reasons_and_nothing_is_lost(found: dict[str, Any]) -> None:

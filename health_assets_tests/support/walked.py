@@ -13,7 +13,7 @@ from pathlib import Path
 
 from health_assets_tests.support.projects import REPOSITORY, command_environment
 
-PATH = re.compile(r"`((?:health_assets|health_assets_tests)/[\w/]+\.py)`")
+PATH = re.compile(r"`((?:health_assets|health_assets_tests)/[\w/]+\.(?:py|yaml))`")
 
 
 def blocks_of(page: str) -> list[tuple[str | None, str, str]]:
@@ -38,7 +38,7 @@ def walk(page: str, folder: Path) -> list[str]:
     """Do in a copy what a page says, to the liking of the linter; gives the files that it made or changed, in order."""
     touched = []
     for name, language, code in blocks_of(page):
-        if name is None or language not in ("python", "diff"):
+        if name is None or language not in ("python", "diff", "yaml"):
             continue
         path = folder / name
         if language == "diff":
@@ -49,8 +49,9 @@ def walk(page: str, folder: Path) -> list[str]:
             path.write_text(code, encoding="utf-8")
         touched.append(name)
     ruff = [sys.executable, "-m", "ruff"]
+    code_files = [name for name in touched if name.endswith(".py")]
     for command in ([*ruff, "check", "--no-cache"], [*ruff, "format", "--check", "--no-cache"]):
-        done = subprocess.run([*command, *touched], cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, *code_files], cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
     return touched
 

@@ -30,6 +30,7 @@ from health_assets.logs.formats.foreign_lines import (
     hex_id,
     present,
 )
+from health_assets.logs.formats.otlp_spans import span_id_of, trace_id_of
 from health_assets.logs.json_values import as_count, as_name, as_number, as_object
 from health_assets.logs.span_kinds import KINDS
 from health_assets.logs.span_outcomes import BEGINS_WITH_CONTROL_FLOW, IS_CONTROL_FLOW
@@ -43,7 +44,6 @@ ERROR_LEVEL = "ERROR"
 INPUT_TOKENS = ("promptTokens", "prompt_tokens")
 OUTPUT_TOKENS = ("completionTokens", "completion_tokens")
 TRACE_FIELDS = ("sessionId", "userId", "htmlPath", "latency", "observations", "bookmarked", "tags")
-FORMATS_OF_IDS = (re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}"))
 LANGCHAIN_AGENT = "lc_agent_name"
 NAMES_IN_NAMES = {
     "openinference.instrumentation.openai_agents": re.compile(r"(.+)"),
@@ -139,13 +139,12 @@ def stated_score(score: Record) -> Record:
 
 def trace_id(langfuse_id: str) -> str:
     """32 hexadecimal digits: the id itself, a UUID without its dashes, else a digest of the id."""
-    plain = langfuse_id.lower().replace("-", "")
-    return plain if FORMATS_OF_IDS[0].fullmatch(plain) else hex_id(32, "langfuse trace", langfuse_id)
+    return trace_id_of(langfuse_id, "langfuse trace")
 
 
 def observation_span_id(langfuse_id: str) -> str:
     """16 hexadecimal digits: the id itself, else a digest of it."""
-    return langfuse_id if FORMATS_OF_IDS[1].fullmatch(langfuse_id) else hex_id(16, "langfuse observation", langfuse_id)
+    return span_id_of(langfuse_id, "langfuse observation")
 
 
 def trace_span_id(langfuse_id: str) -> str:

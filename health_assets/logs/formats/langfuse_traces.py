@@ -20,16 +20,15 @@ from health_assets.logs.formats.foreign_lines import (
     UnusableRecordError,
     as_content,
     as_time,
-    line_of,
     present,
     rejected,
     unix_nano,
 )
 from health_assets.logs.formats.langfuse_outcomes import Outcome, Times
+from health_assets.logs.formats.otlp_spans import attributes_of, line_of_spans, status_of
 from health_assets.logs.json_values import as_name, as_number
 
 OPERATIONS = {"chat": "chat", "tool": "execute_tool", "agent": "invoke_agent", "workflow": "invoke_workflow"}
-STATUS_ERROR = 2
 OPEN = "Langfuse observation without an end, open still: it counts once an export has its end"
 OPEN_TRACE = "Langfuse trace with an open root and no output, open still: it counts once an export has its end"
 LAST_CALL_FAILED = (
@@ -358,9 +357,7 @@ def _placeholder(record: Record, trace: Trace, *, is_root: bool) -> Record | Non
 
 def otlp(number: int, spans: list[Record]) -> Line:
     """A line of OTLP-JSON with these spans."""
-    scope = {"scope": {"name": "langfuse"}, "spans": spans}
-    resource = {"attributes": [_attribute("telemetry.source", "langfuse export")]}
-    return line_of(number, {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]})
+    return line_of_spans(number, spans, "langfuse")
 
 
 def _span_of_trace(trace: Trace, times: Times, error: str | None, cost: float | None) -> Record:
@@ -400,15 +397,7 @@ def _written(
             "name": name,
             "startTimeUnixNano": unix_nano(times[0]),
             "endTimeUnixNano": unix_nano(times[1]),
-            "attributes": [_attribute(key, value) for key, value in present({**attributes, **shared}).items()],
-            "status": None if error is None else present({"code": STATUS_ERROR, "message": error or None}),
+            "attributes": attributes_of({**attributes, **shared}),
+            "status": status_of(error),
         }
     )
-
-
-def _attribute(key: str, value: str | int | float) -> Record:
-    if isinstance(value, str):
-        return {"key": key, "value": {"stringValue": value}}
-    if isinstance(value, int):
-        return {"key": key, "value": {"intValue": str(value)}}
-    return {"key": key, "value": {"doubleValue": value}}

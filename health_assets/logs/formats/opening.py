@@ -132,7 +132,16 @@ class Opening:
     @cached_property
     def listed(self) -> Record:
         """Members of the first element of the list `data` of a document's object, as answers of APIs have it."""
-        return first_listed(self.head, "data")
+        return self.listed_in("data")
+
+    def listed_in(self, name: str) -> Record:
+        """Members of the first element of a list of this name that a document's object has."""
+        return first_listed(self.head, name)
+
+    @cached_property
+    def has_lines(self) -> bool:
+        """Whether each line may be a record: the name says so, or others follow a first one that is an object."""
+        return self.is_named_lines or (bool(self.record) and bool(self._rest))
 
     @cached_property
     def _document(self) -> tuple[str, Record]:

@@ -1,0 +1,276 @@
+"""Declarations of log formats: how a file is recognized, where its records are, and what becomes of each.
+
+What belongs here: reading and checking a declaration, which is YAML. What does not: applying one to a record
+(`declared_records`) and to a file (`declared`). How to write one: docs/add-a-log-format.md.
+"""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.wording import nearest
+from health_assets.core.yaml_files import mapping, read_yaml, validated
+from health_assets.logs.formats.expressions import Evaluated, compiled, needs_context
+from health_assets.schema.log_fields import Choice, FreeText, LogField, Name, ShortText, Time
+from health_assets.schema.records import LINE_TYPES
+
+SPAN = "span"
+SPAN_FIELDS: dict[str, LogField] = {
+    field.name: field
+    for field in (
+        Name(name="trace_id", is_required=True), Name(name="span_id", is_required=True), Name(name="parent_span_id"),
+        ShortText(name="name"), Time(name="started_at", is_required=True), Time(name="ended_at"),
+        Choice(name="status", words=("success", "failure")), FreeText(name="error"),
+    )
+}  # fmt: skip
+"""Fields of a span, which becomes a line of OTLP-JSON; the attributes are declared beside them."""
+FIELDS = {name: {field.name: field for field in kind.fields} for name, kind in LINE_TYPES.items()} | {SPAN: SPAN_FIELDS}
+"""By what a record becomes, the fields that it may have."""
+EVERY_RECORD = "*"
+
+Part = TypeVar("Part", bound=BaseModel)
+Expression = Annotated[str, Field(min_length=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _require_expressions(*expressions: str | None) -> None:
+    for expression in expressions:
+        if expression is not None:
+            compiled(expression)
+
+
+class Value(_Model):
+    """The value of a field, from what an expression finds.
+
+    Args:
+        path: the expression.
+        constant: the value itself, in place of one that is found.
+        values: by value that is found, as JSON writes it and a text as it is, the value of the field; a record with any
+            other is rejected.
+        at_least: the least number that is a success; any lesser one is a failure.
+        unless: an expression; where it finds anything, the value is a failure.
+        factor: what a number that is found is multiplied by, as seconds by 1000 for milliseconds.
+        plus: an expression that finds how much later than the time that is found it was, in seconds times `factor`.
+    """
+
+    path: Expression | None = None
+    constant: Any = None
+    values: dict[str, Any] | None = None
+    at_least: float | None = None
+    unless: Expression | None = None
+    factor: float | None = None
+    plus: Expression | None = None
+
+    @model_validator(mode="after")
+    def _finds_something(self) -> "Value":
+        if (self.path is None) == (self.constant is None):
+            raise ValueError("give either a path or a constant")
+        _require_expressions(*self.expressions)
+        return self
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """The expressions."""
+        return tuple(found for found in (self.path, self.unless, self.plus) if found is not None)
+
+    @cached_property
+    def evaluate_path(self) -> Evaluated | None:
+        """What finds the value."""
+        return None if self.path is None else compiled(self.path)
+
+    @cached_property
+    def evaluate_unless(self) -> Evaluated | None:
+        """What finds why it is a failure."""
+        return None if self.unless is None else compiled(self.unless)
+
+    @cached_property
+    def evaluate_plus(self) -> Evaluated | None:
+        """What finds how much later it was."""
+        return None if self.plus is None else compiled(self.plus)
+
+
+def _as_value(given: Any) -> Any:
+    """A text is an expression."""
+    return {"path": given} if isinstance(given, str) else given
+
+
+Given = Annotated[Value, BeforeValidator(_as_value)]
+
+
+class Condition(_Model):
+    """Records that are counted and become nothing.
+
+    Args:
+        when: an expression that finds something in such a record.
+        note: what it is called where it is counted.
+    """
+
+    when: Expression
+    note: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _can_be_evaluated(self) -> "Condition":
+        _require_expressions(self.when)
+        return self
+
+    @cached_property
+    def is_met(self) -> Evaluated:
+        """What tells whether a record is one of these."""
+        return compiled(self.when)
+
+
+class Made(_Model):
+    """A kind of record that each record of the file becomes.
+
+    Args:
+        type: a record type of the native format, or `span`.
+        each: an expression that finds a list; each of its elements becomes one. Without it, the record does.
+        when: an expression that must find something.
+        fields: by field of that type, its value.
+        attributes: of a span, by attribute, its value.
+    """
+
+    type: str
+    each: Expression | None = None
+    when: Expression | None = None
+    fields: Annotated[dict[str, Given], Field(min_length=1)]
+    attributes: dict[str, Given] = {}
+
+    @field_validator("type")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if value not in FIELDS:
+            raise ValueError(f"must be one of {', '.join(FIELDS)}{nearest(value, FIELDS)}")
+        return value
+
+    @model_validator(mode="after")
+    def _has_its_fields(self) -> "Made":
+        known = FIELDS[self.type]
+        if unknown := next((name for name in self.fields if name not in known), None):
+            raise ValueError(f"{self.type} has no field {unknown}{nearest(unknown, known)}")
+        if self.attributes and self.type != SPAN:
+            raise ValueError(f"attributes are those of a {SPAN}, and {self.type} has none")
+        _require_expressions(self.each, self.when)
+        return self
+
+    @property
+    def expressions(self) -> list[str]:
+        """The expressions."""
+        own = [found for found in (self.each, self.when) if found is not None]
+        values = (*self.fields.values(), *self.attributes.values())
+        return own + [found for value in values for found in value.expressions]
+
+    @cached_property
+    def looks_around(self) -> bool:
+        """Whether an expression looks at more than the element that it is about."""
+        return any(map(needs_context, self.expressions))
+
+    @cached_property
+    def elements(self) -> Evaluated | None:
+        """What finds the elements that become one each."""
+        return None if self.each is None else compiled(self.each)
+
+    @cached_property
+    def is_met(self) -> Evaluated | None:
+        """What tells whether anything is made."""
+        return None if self.when is None else compiled(self.when)
+
+
+class Recognition(_Model):
+    """Signs of a file; all must be there.
+
+    Args:
+        fields: fields that the first record has, or the document that holds the records.
+        record_fields: fields that the first of the document's records has.
+        values: by expression, the values of which it finds one, as JSON writes it and a text as it is.
+    """
+
+    fields: Annotated[list[str], Field(min_length=1)]
+    record_fields: list[str] = []
+    values: dict[str, list[str]] = {}
+
+    @model_validator(mode="after")
+    def _can_be_evaluated(self) -> "Recognition":
+        _require_expressions(*self.values)
+        return self
+
+    def fits(self, members: dict[str, Any], listed: dict[str, Any]) -> bool:
+        """Whether an object that has these members is one of these.
+
+        Args:
+            members: its members, of which one that is not known whole is None.
+            listed: those of the first of its records, where it holds any.
+        """
+        if not members.keys() >= set(self.fields) or not listed.keys() >= set(self.record_fields):
+            return False
+        return all(as_text(compiled(path)(members)) in allowed for path, allowed in self.values.items())
+
+
+def as_text(value: Any) -> str:
+    """A value as the keys of a declaration write it: a text as it is, any other as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+class Declaration(_Model):
+    """A format, declared.
+
+    Args:
+        name: its name among people.
+        recognize: the signs of a file, of which one must fit.
+        records: the member of a document that lists its records; `*` where each member is one. By default a line, an
+            element of a list or the whole document is a record.
+        private: whether no text of it is stored, since it holds prompts, code or paths.
+        file_time: whether a record without an end has the file's modification time, and no duration.
+        skip: records that become nothing.
+        make: what each other record becomes.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    recognize: Annotated[list[Recognition], Field(min_length=1)]
+    records: Expression | None = None
+    private: bool = False
+    file_time: bool = False
+    skip: list[Condition] = []
+    make: Annotated[list[Made], Field(min_length=1)]
+
+    @property
+    def is_about_the_document(self) -> bool:
+        """Whether an expression looks at what the document holds besides its records."""
+        return any("_document" in found for made in self.make for found in made.expressions)
+
+    def fits(self, members: dict[str, Any], listed: dict[str, Any]) -> bool:
+        """Whether a file whose first object has these members is one of this format; arguments as of `Recognition`."""
+        return bool(members) and any(one.fits(members, listed) for one in self.recognize)
+
+
+def load_declaration(path: Path) -> Declaration:
+    """The declaration in a file.
+
+    Raises:
+        HealthAssetsError: it is missing or not YAML, or a key is unknown or its value impossible.
+    """
+    document = mapping(path, "the file", read_yaml(path, "format declaration"))
+    parts = {
+        "recognize": _entries(path, "recognize", Recognition, document),
+        "skip": _entries(path, "skip", Condition, document),
+        "make": _entries(path, "make", Made, document),
+    }
+    return validated(path, "the format", Declaration, {**document, **parts})
+
+
+def _entries(path: Path, key: str, kind: type[Part], document: dict[str, Any]) -> list[Part]:
+    """The entries of a part that is a list, in their order."""
+    entries = document.get(key) or []
+    if not isinstance(entries, list):
+        raise HealthAssetsError(f"{path}: {key} must be a list")
+    named = [(place, f"{key}, entry {place}", one) for place, one in enumerate(entries, 1)]
+    return [
+        validated(path, owner, kind, mapping(path, owner, one), keys=[key, place - 1]) for place, owner, one in named
+    ]
