@@ -163,10 +163,11 @@ def validated(
     message = first["msg"].removeprefix("Value error, ")
     if not first["loc"]:
         raise HealthAssetsError(f"{path}: {owner}: {message}")
-    key = printable(str(first["loc"][0]), VALUE_SHOWN)
+    places = [part if isinstance(part, int) else str(part) for part in first["loc"]]
+    key = printable(".".join(map(str, places)), VALUE_SHOWN)
     if first["type"] == "extra_forbidden":
-        line = line_of(path, *keys, str(first["loc"][0])) if keys else ""
-        hint = nearest(key, kind.model_fields)
+        line = line_of(path, *keys, *places) if keys else ""
+        hint = nearest(key, kind.model_fields) if len(places) == 1 else ""
         raise HealthAssetsError(f"{path}{line}: {owner}: {key}: unknown key{hint}")  # its value may be a secret
     if first["type"] == "missing":
         raise HealthAssetsError(f"{path}: {owner}: {key}: must be given")

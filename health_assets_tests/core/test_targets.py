@@ -232,7 +232,10 @@ def test_an_unknown_key_is_told_with_its_line_and_the_nearest_that_there_is(
         ({"match": "q", "signal": "confidence", "scale": [1]}, "scale: List should have at least 2 items"),
         ({"match": "q", "signal": "confidence", "direction": "lower"}, "direction: Input should be"),
         ({"match": "q", "signal": "confidence", "categories": {}}, "categories: Dictionary should have at least 1"),
-        ({"match": "q", "signal": "confidence", "categories": {"good": 2}}, "categories: Input should be less than"),
+        (
+            {"match": "q", "signal": "confidence", "categories": {"good": 2}},
+            "categories.good: Input should be less than",
+        ),
         (
             {"match": "q", "signal": "confidence", "categories": {"good": 1}, "scale": [1, 5]},
             "categories say what each label is worth, so scale has no meaning beside them",

@@ -44,13 +44,11 @@ class Format:
         name: its name among people.
         recognizes: whether a file that begins so is one of these; no two formats may say so of one file.
         read: makes lines of the file that `native` parses; None where its own lines are parsed as they are.
-        is_private: whether no text of it is stored, also of what cannot be read.
     """
 
     name: str
     recognizes: Callable[[Opening], bool]
     read: Reader | None
-    is_private: bool = False
 
 
 def _is_langfuse_document(opening: Opening) -> bool:
@@ -69,10 +67,7 @@ def _is_inspect_log(opening: Opening) -> bool:
     return opening.is_zip or (opening.is_foreign_object and inspect_eval.is_document(opening.members))
 
 
-_private = partial(Format, is_private=True)
-
-
-def _declared(name: str, file_name: str, *, is_private: bool = False) -> tuple[Format, Format]:
+def _declared(name: str, file_name: str) -> tuple[Format, Format]:
     """A format of `declarations`, whose file is read once a log is looked at."""
 
     def read_lines(source: Source) -> Iterator[Line]:
@@ -82,13 +77,15 @@ def _declared(name: str, file_name: str, *, is_private: bool = False) -> tuple[F
         return declared.read_document(declared.packaged(file_name), source)
 
     return (
-        Format(name, lambda of: declared.is_lines(declared.packaged(file_name), of), read_lines, is_private),
-        Format(name, lambda of: declared.is_document(declared.packaged(file_name), of), read_document, is_private),
+        Format(name, lambda of: declared.is_lines(declared.packaged(file_name), of), read_lines),
+        Format(name, lambda of: declared.is_document(declared.packaged(file_name), of), read_document),
     )
 
 
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
 CLAUDE_CODE, CODEX = "Claude Code", "Codex"
+PRIVATE = (CLAUDE_CODE, CODEX)
+"""Formats of which no text is stored, also of what cannot be read."""
 FORMATS: tuple[Format, ...] = (
     Format(NATIVE, lambda of: native_document.is_record(of.record), None),
     Format(NATIVE, lambda of: of.is_document and native_document.is_record(of.members), native_document.read),
@@ -98,10 +95,10 @@ FORMATS: tuple[Format, ...] = (
     Format(LANGFUSE, _is_langfuse_document, langfuse.read_document),
     Format(PHOENIX, lambda of: phoenix.is_annotation(of.record), phoenix.read_lines),
     Format(PHOENIX, _is_phoenix_document, phoenix.read_document),
-    _private(CLAUDE_CODE, lambda of: any(map(claude_code.is_line, of.first_records)), claude_code.read),
-    _private(CLAUDE_CODE, lambda of: claude_code.is_beside(of.record or of.members), coding_turns.read_beside),
-    _private(CODEX, lambda of: any(map(codex.is_line, of.first_records)), codex.read),
-    _private(CODEX, lambda of: codex.is_beside(of.record), coding_turns.read_beside),
+    Format(CLAUDE_CODE, lambda of: any(map(claude_code.is_line, of.first_records)), claude_code.read),
+    Format(CLAUDE_CODE, lambda of: claude_code.is_beside(of.record or of.members), coding_turns.read_beside),
+    Format(CODEX, lambda of: any(map(codex.is_line, of.first_records)), codex.read),
+    Format(CODEX, lambda of: codex.is_beside(of.record), coding_turns.read_beside),
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
@@ -132,7 +129,7 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         return private
     readers = {known.read for known in found}
     if len(readers) > 1:
-        names, is_private = sorted({known.name for known in found}), any(known.is_private for known in found)
+        names, is_private = sorted({known.name for known in found}), any(known.name in PRIVATE for known in found)
         return partial(_ambiguous, names=names, is_private=is_private)
     if found:
         return readers.pop()

@@ -4,7 +4,6 @@ What belongs here: reading and checking a declaration, which is YAML. What does 
 (`declared_records`) and to a file (`declared`). How to write one: docs/add-a-log-format.md.
 """
 
-import json
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -15,6 +14,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.wording import nearest
 from health_assets.core.yaml_files import mapping, read_yaml, validated
 from health_assets.logs.formats.expressions import Evaluated, compiled, needs_context
+from health_assets.logs.formats.foreign_lines import UnusableRecordError, dumped
 from health_assets.schema.log_fields import Choice, FreeText, LogField, Name, ShortText, Time
 from health_assets.schema.records import LINE_TYPES
 
@@ -210,12 +210,19 @@ class Recognition(_Model):
         """
         if not members.keys() >= set(self.fields) or not listed.keys() >= set(self.record_fields):
             return False
-        return all(as_text(compiled(path)(members)) in allowed for path, allowed in self.values.items())
+        try:
+            return all(as_text(compiled(path)(members)) in allowed for path, allowed in self.values.items())
+        except UnusableRecordError:
+            return False
 
 
 def as_text(value: Any) -> str:
-    """A value as the keys of a declaration write it: a text as it is, any other as JSON."""
-    return value if isinstance(value, str) else json.dumps(value)
+    """A value as the keys of a declaration write it: a text as it is, any other as JSON.
+
+    Raises:
+        UnusableRecordError: it is nested too deeply.
+    """
+    return value if isinstance(value, str) else dumped(value)
 
 
 class Declaration(_Model):

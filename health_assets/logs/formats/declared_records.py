@@ -130,7 +130,7 @@ class DeclaredRecords:
         return present({name: self._field(fields[name], value, seen) for name, value in made.fields.items()})
 
     def _field(self, field: LogField, value: Value, seen: Record) -> Any:
-        found = _value_of(field.name, value, seen)
+        found = self._found(field.name, value, seen)
         if found is None or isinstance(field, log_fields.Content | log_fields.TaskInput):
             return self._as_content(found)
         if isinstance(field, log_fields.FreeText):
@@ -138,6 +138,9 @@ class DeclaredRecords:
                 return kind_of(found) or "not told"
             return found if isinstance(found, str) else dumped(found)
         return _AS.get(type(field), _itself)(found)
+
+    def _found(self, name: str, value: Value, seen: Record) -> Any:
+        return _value_of(name, value, seen, is_private=self._declaration.private)
 
     def _execution(self, values: Record, record: Any, place: Place) -> Record:
         """An execution with what it does not tell: its id, its start, and with `file_time` its end."""
@@ -181,7 +184,7 @@ class DeclaredRecords:
         return line_of_spans(number, [present(span)], scope)
 
     def _attribute(self, name: str, value: Value, seen: Record) -> Any:
-        found = _value_of(name, value, seen)
+        found = self._found(name, value, seen)
         return found if found is None or isinstance(found, str | int | float) else self._as_content(found)
 
     def _note(self, note: str) -> None:
@@ -200,7 +203,7 @@ def _is_found(value: Any) -> bool:
     return value is not None and value is not False and value not in ("", [], {})
 
 
-def _value_of(name: str, value: Value, seen: Record) -> Any:
+def _value_of(name: str, value: Value, seen: Record, *, is_private: bool) -> Any:
     """The value before it gets the type of its field.
 
     Raises:
@@ -211,7 +214,8 @@ def _value_of(name: str, value: Value, seen: Record) -> Any:
         text = as_text(found)
         if text not in value.values:
             known = ", ".join(value.values)
-            raise UnusableRecordError(f"{value.path} must be one of {known}, not {dumped(found)[:READ_CHARACTERS]}")
+            got = "" if is_private else f", not {dumped(found)[:READ_CHARACTERS]}"
+            raise UnusableRecordError(f"{value.path} must be one of {known}{got}")
         found = value.values[text]
     if value.at_least is not None and found is not None:
         found = _at_least(name, value, found)
@@ -241,12 +245,12 @@ def _later(start: Any, seconds: float, name: str) -> str:
 
 
 def _moment(value: Any) -> datetime:
-    """A time, as text or as seconds or milliseconds since 1970."""
-    if isinstance(value, str) or value is None:
-        return as_time(value, "a time")
+    """A time, as text or as seconds or milliseconds since 1970; an error does not repeat it."""
     try:
+        if isinstance(value, str):
+            return as_time(value, "a time")
         return EPOCH + timedelta(milliseconds=value if abs(value) >= EPOCH_S_UNTIL else value * 1000)
-    except (OverflowError, TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError, UnusableRecordError):
         raise UnusableRecordError("a time must be ISO 8601, or seconds or milliseconds since 1970") from None
 
 

@@ -1,6 +1,6 @@
 """Lines of OTLP-JSON, written of spans that another format tells.
 
-What belongs here: how a span, its ids and its attributes are written. What does not: what they say (`conventions`).
+What belongs here: how a span, its ids and its attributes are written. What does not: what they say (`logs.conventions`).
 """
 
 import re
