@@ -257,7 +257,7 @@ def test_nothing_of_the_text_of_a_private_format_is_handed_on(tmp_path: Path) ->
         *read(of, JOB | {"ended": secret})[0],
         *read(of, json.dumps(asked).encode()[:-9])[0],
     ]
-    assert len(texts) == 5 and not any(secret in line.text for line in texts)
+    assert len(texts) == 6 and not any(secret in line.text for line in texts)
     assert "recipe" not in str([line.fault for line in texts])
     first, again = (records(of, {**asked, "job": job, "calls": []})[0] for job in "ab")
     assert first["input"] == again["input"] and first["error"] == "not told"

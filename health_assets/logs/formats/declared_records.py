@@ -137,6 +137,8 @@ class DeclaredRecords:
             if self._declaration.private:
                 return kind_of(found) or "not told"
             return found if isinstance(found, str) else dumped(found)
+        if isinstance(field, log_fields.Time) and self._declaration.private:
+            return _moment(found).isoformat()  # what is none would be shown where it is rejected
         return _AS.get(type(field), _itself)(found)
 
     def _found(self, name: str, value: Value, seen: Record) -> Any:

@@ -1,6 +1,7 @@
 """Lines of OTLP-JSON, written of spans that another format tells.
 
-What belongs here: how a span, its ids and its attributes are written. What does not: what they say (`logs.conventions`).
+What belongs here: how a span, its ids and its attributes are written. What does not: what attributes say
+(`logs.conventions`).
 """
 
 import re
