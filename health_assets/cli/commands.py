@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from health_assets import BEGAN, __version__
 from health_assets.apps.serving.audit import audited, warehouse_name
 from health_assets.cli.alerts_commands import alerts_app
+from health_assets.cli.format_commands import formats, inspect
 from health_assets.cli.materializing import hours_asked_for, materialize_hours
 from health_assets.cli.speaking import (
     RawOption,
@@ -58,6 +59,8 @@ tokens_app = typer.Typer(no_args_is_help=True, help="Tokens of the health endpoi
 app.add_typer(tokens_app, name="token")
 app.add_typer(alerts_app, name="alerts")
 app.add_typer(targets_app, name="targets")
+app.command()(inspect)
+app.command()(formats)
 JSON_WIDTH = 200
 """Characters of a line of a table that is the message of a JSON object."""
 

@@ -133,6 +133,11 @@ class Settings(BaseSettings):
         description="[Targets](targets.md), a YAML file; without one, the defaults apply to every agent. Its block "
         "`redact:` says which [secrets are redacted](redaction.md).",
     )
+    formats: Path | None = Field(
+        None,
+        description="[Declarations](formats.md#logs-of-your-own) of formats of your own logs: a YAML file, or a folder "
+        "of such files.",
+    )
     warehouse: str = Field(
         "data/health.duckdb",
         description="The warehouse: a DuckDB file, or a [PostgreSQL](postgresql.md) URL, "

@@ -12,6 +12,8 @@ from typing import Any
 from health_assets.logs.json_values import as_list, as_object
 
 WRITE_LINES = "write one JSON object a line"
+NO_LOG = "it is no log; move it elsewhere"
+NO_RUNS = "it tells lines of a program and no runs of agents"
 SEND_TRACES = "export its OpenTelemetry traces as OTLP-JSON"
 _BINARY = (
     (b"PK\x03\x04", "a ZIP archive", "unpack it"),
@@ -27,7 +29,26 @@ _BINARY = (
     (b"%PDF", "a PDF document", WRITE_LINES),
     (b"\x80\x04\x95", "a Python pickle", WRITE_LINES),
     (b"\x80\x05\x95", "a Python pickle", WRITE_LINES),
+    (b"\x93NUMPY", "a NumPy array", WRITE_LINES),
+    (b"\x89PNG\r\n", "an image", NO_LOG),
+    (b"\xff\xd8\xff", "an image", NO_LOG),
+    (b"GIF8", "an image", NO_LOG),
+    (b"\x7fELF", "a program", NO_LOG),
 )
+_SECTION = re.compile(r"\[+[A-Za-z][\w. -]*\]+[ \t]*\r?\n")
+_TEXTS = (
+    (
+        re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d|[A-Z][a-z]{2} +\d+ [\d:]{8} "),
+        "lines of a program's log",
+        NO_RUNS,
+    ),
+    (re.compile(r"[0-9a-f.:]{3,45} \S+ \S+ \["), "a web server's log", NO_RUNS),
+    (re.compile(r"#!"), "a script", NO_LOG),
+    (re.compile(r"diff --git |--- \S+"), "a patch", NO_LOG),
+    (re.compile(r"#{1,3} \S"), "Markdown", WRITE_LINES),
+    (_SECTION, "TOML or INI", WRITE_LINES),
+)
+"""First lines of texts, by what they tell."""
 _MOST_SHOWN_FIELDS = 6
 _BLANKS = re.compile(r"[\s\ufeff\0]*")
 """Blanks of Unicode, byte order marks and NUL bytes."""
@@ -63,8 +84,18 @@ _TOOLS: tuple[tuple[Callable[[dict[str, Any]], bool], str, str], ...] = (
         "single spans of OTLP-JSON",
         'put them into {"resourceSpans": [{"scopeSpans": [{"spans": [...]}]}]}',
     ),
+    (lambda of: "nbformat" in of and "cells" in of, "a Jupyter notebook", NO_LOG),
+    (lambda of: of.get("type") == "FeatureCollection", "GeoJSON", NO_LOG),
+    (lambda of: "lockfileVersion" in of or ("name" in of and "dependencies" in of), "a package's own file", NO_LOG),
+    (lambda of: "entries" in as_object(of.get("log")), "recorded web traffic (HAR)", NO_RUNS),
+    (lambda of: "apiVersion" in of and "kind" in of, "objects of Kubernetes", NO_RUNS),
+    (lambda of: "eventVersion" in of and "eventName" in of, "events of CloudTrail", NO_RUNS),
+    (lambda of: "logName" in of and "insertId" in of, "entries of Google Cloud Logging", NO_RUNS),
+    (lambda of: "tests" in of and "exitcode" in of, "a report of pytest", WRITE_LINES),
+    (lambda of: "choices" in of and "object" in of, "answers of a model's API without their times", SEND_TRACES),
     (lambda of: "custom_id" in of and "response" in of, "results of a batch API of a model", WRITE_LINES),
     (lambda of: bool(as_list(of.get("messages"))), "chat messages without times and outcome", WRITE_LINES),
+    (lambda of: "level" in of and not {"msg", "message", "event"}.isdisjoint(of), "lines of a program's log", NO_RUNS),
 )
 
 
@@ -77,6 +108,8 @@ def look_of(head: bytes) -> Look:
     for magic, name, hint in _BINARY:
         if head.startswith(magic):
             return Look(name, hint)
+    if not head:
+        return Look("an empty file", "nothing was written there")
     if not head.strip(b"\0 \t\r\n"):
         return Look("NUL bytes and blanks alone", "nothing was written there")
     text = _BLANKS.sub("", head.decode(errors="replace"), count=1)
@@ -94,15 +127,22 @@ def _look_of_text(text: str) -> Look:
         return Look("an HTML page", "it may be the answer of a sign-in page in place of the export")
     if start.startswith("<"):
         return Look("XML", WRITE_LINES)
-    if text[0] in "{[":
+    if text[0] == "{" or (text[0] == "[" and not _SECTION.match(text)):
         return _look_of_json(text)
     first, *others = [line for line in text.splitlines() if line.strip()]
-    if start.startswith("---") or (": " in first and all(": " in line or line[:1] in " -#" for line in others[:5])):
+    for pattern, name, hint in _TEXTS:
+        if pattern.match(f"{first}\n"):
+            return Look(name, hint)
+    if start.startswith("---") or (": " in first and all(map(_is_of_yaml, others[:5]))):
         return Look("YAML", WRITE_LINES)
     for separator, name in ((",", "CSV"), ("\t", "tab-separated values"), (";", "CSV")):
         if separator in first and others and others[0].count(separator) == first.count(separator):
             return Look(name, WRITE_LINES)
     return Look("plain text", WRITE_LINES)
+
+
+def _is_of_yaml(line: str) -> bool:
+    return ": " in line or line[:1] in " -#" or line.endswith(":")
 
 
 def _look_of_json(text: str) -> Look:
@@ -116,18 +156,19 @@ def _look_of_json(text: str) -> Look:
     more = ", …" if len(value) > _MOST_SHOWN_FIELDS else ""
     return Look(
         f"JSON objects with the fields {fields}{more}" if value else "JSON without an object",
-        "give each line one of our types, as docs/log-format.md says",
+        "give each line one of our types (docs/log-format.md), or declare the format: `health-assets inspect FILE "
+        "--suggest` writes a first declaration",
     )
 
 
 def _first_object(text: str) -> dict[str, Any] | None:
-    """The first object, of a list its first element; of an answer with a list `data`, the first of that."""
+    """The first object, of a list its first element; of an answer with a list of records, the first of that."""
     try:
         value, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         value = _first_of_cut_list(text)
-    if isinstance(value, dict) and (inner := as_list(value.get("data"))):
-        value = inner
+    inner = next((own for name in ("data", "Records") if (own := as_list(as_object(value).get(name)))), None)
+    value = inner or value
     if isinstance(value, list):
         value = next((one for one in value if isinstance(one, dict)), {})
     return value if isinstance(value, dict) else None

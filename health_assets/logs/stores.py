@@ -15,11 +15,11 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from health_assets.core.errors import HealthAssetsError, NoRawRootError, UnreadableFilesError
 from health_assets.core.judges import NOBODY, Trust, Writers
@@ -27,6 +27,9 @@ from health_assets.core.raw_roots import PASSWORD, RawRoot, as_text, shown, with
 from health_assets.logs import fsspec_loop
 from health_assets.logs.beneath import open_file, status_of, why_not
 from health_assets.logs.folders import Walk, within_calendar
+
+if TYPE_CHECKING:
+    from health_assets.logs.formats.declaration import Declaration
 
 _ROTATED = r"([.-]\d+|[.-]\d{4}-\d\d-\d\d([_T-]\d\d([-:]?\d\d){0,2})?)?(\.gz(\.\d+)?)?$"
 """The ending that log rotation gives a name: `.1`, or a date as `-20260607` or `.2026-06-07_13`, and `.gz`, `.gz.1`."""
@@ -79,6 +82,7 @@ class RawFile:
         root: the folder that no link may lead out of when it is opened; by default its own. None in an object store.
         writers: who can write it, or put another in its place.
         store: the object store's file system; None for a folder of this machine.
+        formats: formats that the installation declares beside those of the program.
     """
 
     source_file: str
@@ -89,6 +93,7 @@ class RawFile:
     root: Path | None = None
     writers: Writers = None
     store: Any = None
+    formats: tuple["Declaration", ...] = ()
 
     @property
     def stamp(self) -> Stamp:
@@ -181,7 +186,10 @@ Faults = dict[str, str]
 
 
 def list_files(
-    root: RawRoot, unreadable: Faults | None = None, oddities: dict[str, str] | None = None
+    root: RawRoot,
+    unreadable: Faults | None = None,
+    oddities: dict[str, str] | None = None,
+    formats: tuple["Declaration", ...] = (),
 ) -> list[RawFile]:
     """Every raw log below `root`, at any depth and through links that do not lead out of it, sorted by name.
 
@@ -190,6 +198,7 @@ def list_files(
         unreadable: is filled with what lies there and cannot be read; without it, that is an error.
         oddities: is filled with what is odd about names, times and links, by the file's name; a name that is near those
             of logs is odd, too.
+        formats: as of `RawFile`.
 
     Raises:
         NoRawRootError: there is no such folder, or nothing at the URL.
@@ -200,7 +209,7 @@ def list_files(
     faults: Faults = {}
     oddities = {} if oddities is None else oddities
     found = _in_folder(root, faults, oddities) if isinstance(root, Path) else _in_store(root, oddities)
-    files = sorted(found, key=lambda file: file.source_file)
+    files = sorted((replace(file, formats=formats) for file in found), key=lambda file: file.source_file)
     faults = dict(sorted(faults.items()))
     if faults and unreadable is None:
         raise UnreadableFilesError(faults)
@@ -212,7 +221,7 @@ def list_files(
 def find_file(root: RawRoot, source_file: str) -> RawFile | None:
     """The raw log of this name; None where there is none.
 
-    Nothing is listed, unless the name leads through links. Who can write it is not looked at.
+    Nothing is listed, unless the name leads through links. Who can write it is not looked at, nor are declared formats.
 
     Raises:
         NoRawRootError: there is no such folder.

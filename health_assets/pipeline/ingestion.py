@@ -23,6 +23,7 @@ from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.logs.file_matching import match_files
 from health_assets.logs.files import RawFile
+from health_assets.logs.formats.own import digest_of
 from health_assets.logs.known_files import MatchedFiles
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.stores import names_of
@@ -151,7 +152,7 @@ def _settled(
 ) -> tuple[MatchedFiles, dict[str, str]]:
     """Recognize the files and bring ledger and tables in step with them; the texts say what to tell of files."""
     ledger = FileLedger(session)
-    known = ledger.known(limits.until)
+    known = ledger.known(limits.until, digest_of(files[0].formats) if files else None)
     matched = match_files(
         known, files, unreadable, unpacking=limits.unpacking, trusted=trusted, full_refresh=full_refresh
     )

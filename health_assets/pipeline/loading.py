@@ -92,6 +92,8 @@ class Loading:
         """Secrets that were replaced, and lines and spans that had any."""
         self.told: dict[str, str] = {}
         """By file, near misses of a known format that were read, and records that are open still."""
+        self._noted: set[str] = set()
+        """Files that a reader of a foreign format read, and others of which anything was noted."""
         self._unreadable_slices: dict[FileSlice, int] = {}
         """Slices that should be loaded and cannot be read, with their records."""
         self._competing: set[datetime] = set()
@@ -197,7 +199,7 @@ class Loading:
         self._ledger.mark_loaded(due.waiting)
         self._ledger.forget(due.changed)
         entries = _entries(due, due.fresh_slices(found), self._scope)
-        self._ledger.write(due.fresh, entries, self._identities, self._future)
+        self._ledger.write(due.fresh, entries, self._identities, self._future, self._noted)
         return found
 
     def cut(self, less: Mapping[FileSlice, int]) -> dict[FileSlice, int]:
@@ -297,6 +299,7 @@ class Loading:
             self._future |= account.future
         self.told |= {name: sentence for name, own in notes.items() if (sentence := _told_notes(own))}
         self._ledger.write_notes(names_of(files), notes)
+        self._noted |= notes.keys()
         with_lines = [file_slice for file_slice, lines in appended.without_known(found).items() if lines]
         read = [file_slice for file_slice in with_lines if file_slice in wanted]
         self._competing |= _hours_with_ids(read)

@@ -31,6 +31,10 @@ class RawFile(SQLModel, table=True):
         "where there is none.",
         nullable=True,
     )
+    formats_digest: str | None = text(
+        "Digest of the declared formats of its own that the installation had when it was read; null where there were "
+        "none, and of files of which every line was read as it is."
+    )
 
 
 class RawFileNote(SQLModel, table=True):

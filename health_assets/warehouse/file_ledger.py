@@ -79,16 +79,20 @@ class FileLedger:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def known(self, until: datetime | None = None) -> dict[str, KnownFile]:
+    def known(self, until: datetime | None = None, formats_digest: str | None = None) -> dict[str, KnownFile]:
         """Every file that was read, and has not been forgotten.
 
         Args:
             until: the latest time that is not in the future. A file that held an event beyond it when it was read
                 counts as changed once the event's time has come; None leaves such files as they are.
+            formats_digest: digest of the declared formats of now. A file that was read by others, or that had rejected
+                lines then, counts as changed.
         """
         rows = self._session.query(
             """
-            SELECT source_file, size_bytes, CASE WHEN future_at <= ? THEN -1 ELSE modified_ns END, changed_ns,
+            SELECT source_file, size_bytes, CASE WHEN future_at <= ? OR (
+                    formats_digest IS DISTINCT FROM ? AND (formats_digest IS NOT NULL OR rejected > 0)
+                ) THEN -1 ELSE modified_ns END, changed_ns,
                 rejected, source_file IN (
                     SELECT source_file FROM raw_file_notes WHERE NOT starts_with(note, ?) AND NOT starts_with(note, ?)
                 ), plain_bytes, content_digest, head_digests, copy_of, gone_at, source_file NOT IN (
@@ -97,7 +101,7 @@ class FileLedger:
                 )
             FROM raw_files
             """,
-            [until, ODD, UNREADABLE],
+            [until, formats_digest, ODD, UNREADABLE],
         )
         return {
             name: KnownFile(

@@ -24,6 +24,7 @@ _SCHEMA = pa.schema(
         ("copy_of", pa.string()),
         ("gone_at", HOUR_TYPE),
         ("future_at", HOUR_TYPE),
+        ("formats_digest", pa.string()),
     ]
 )
 

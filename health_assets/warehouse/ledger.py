@@ -20,6 +20,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.raw_roots import RawRoot, root_name
 from health_assets.logs.files import RawFile
+from health_assets.logs.formats.own import digest_of
 from health_assets.logs.identity import Identity
 from health_assets.schema.catalog import RECORD_OF_TABLE, SUPERSEDED, TABLE_OF_RECORD
 from health_assets.warehouse.file_rows import columns_of_identity, insert_files
@@ -202,6 +203,7 @@ class Ledger:
         entries: Sequence[Entry],
         identities: Mapping[str, Identity] = {},
         future_at: Mapping[str, datetime] = {},
+        converted: Collection[str] = (),
     ) -> None:
         """Add files that the ledger does not have, with their slices.
 
@@ -210,6 +212,7 @@ class Ledger:
             entries: their slices.
             identities: by file, what tells it under another name.
             future_at: by file, the earliest of its events that are in the future.
+            converted: files that a reader of a foreign format made lines of.
         """
         self._write_entries(entries)
         lines = dict.fromkeys((file.source_file for file in files), 0)
@@ -226,6 +229,10 @@ class Ledger:
             "lines": [lines[file.source_file] for file in files],
             "rejected": [rejected[file.source_file] for file in files],
             "future_at": [future_at.get(file.source_file) for file in files],
+            "formats_digest": [
+                digest_of(file.formats) if rejected[file.source_file] or file.source_file in converted else None
+                for file in files
+            ],
         }
         insert_files(
             self._session,

@@ -11,9 +11,10 @@ foreign format. A file named `.json` or `.eval` is one document, unless its firs
 damaged and the second is one. A document may hold native records, too.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from health_assets.logs.formats import (
     claude_code,
@@ -28,6 +29,7 @@ from health_assets.logs.formats import (
     tau2_bench,
     tau_bench,
 )
+from health_assets.logs.formats.declaration import Declaration
 from health_assets.logs.formats.foreign_lines import UTF_16, Line, Source, is_utf_16, rejected
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.looks import look_of
@@ -52,8 +54,8 @@ class Format:
 
 
 def _is_langfuse_document(opening: Opening) -> bool:
-    if opening.is_foreign_object and langfuse.is_page(opening.members) and not phoenix.is_annotation(opening.listed):
-        return True
+    if opening.is_foreign_object and langfuse.is_page(opening.members):
+        return not opening.listed or langfuse.is_record(opening.listed)
     return (opening.is_foreign_object or opening.is_foreign_list) and langfuse.is_record(opening.members)
 
 
@@ -69,16 +71,21 @@ def _is_inspect_log(opening: Opening) -> bool:
 
 def _declared(name: str, file_name: str) -> tuple[Format, Format]:
     """A format of `declarations`, whose file is read once a log is looked at."""
+    return _of_declaration(name, partial(declared.packaged, file_name))
+
+
+def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[Format, Format]:
+    """The two forms of a declared format: with a record a line, and as a document."""
 
     def read_lines(source: Source) -> Iterator[Line]:
-        return declared.read_lines(declared.packaged(file_name), source)
+        return declared.read_lines(declaration(), source)
 
     def read_document(source: Source) -> Iterator[Line]:
-        return declared.read_document(declared.packaged(file_name), source)
+        return declared.read_document(declaration(), source)
 
     return (
-        Format(name, lambda of: declared.is_lines(declared.packaged(file_name), of), read_lines),
-        Format(name, lambda of: declared.is_document(declared.packaged(file_name), of), read_document),
+        Format(name, lambda of: declared.is_lines(declaration(), of), read_lines),
+        Format(name, lambda of: declared.is_document(declaration(), of), read_document),
     )
 
 
@@ -104,14 +111,36 @@ FORMATS: tuple[Format, ...] = (
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
 )
 """Every format that is known; the order says nothing."""
+DESCRIPTIONS = {
+    NATIVE: (".jsonl, .json", "all records"),
+    OTLP: (".json, .jsonl", "spans, executions, model calls, tool calls, results of evaluators"),
+    LANGFUSE: (".jsonl, .json", "spans, executions, model calls, tool calls, signals, results of evaluators"),
+    PHOENIX: (".json, .jsonl", "results of evaluators"),
+    CLAUDE_CODE: (".jsonl below ~/.claude/projects", "executions, model calls, tool calls"),
+    CODEX: (".jsonl below ~/.codex/sessions", "executions, model calls, tool calls"),
+    "Inspect AI": (".eval, .json", "executions, model calls, tool calls"),
+    "tau-bench": (".json", "executions, tool calls"),
+    "tau2-bench": (".json", "executions, model calls, tool calls"),
+}
+"""By format, the files that are of it and what they become, for people."""
 SHOWN_BYTES = 1 << 10
 """How much of the text of a rejected file is stored."""
 NO_LINES = "this looks like a session of Claude Code or Codex, but it has no JSON object a line; nothing of it is read"
 
 
-def recognized(opening: Opening) -> list[Format]:
-    """The formats that take a file that begins so for theirs: one, or none that is known."""
-    return [known for known in FORMATS if known.recognizes(opening)]
+def recognized(opening: Opening, own: Sequence[Declaration] = ()) -> list[Format]:
+    """The formats that take a file that begins so for theirs: one, or none that is known.
+
+    Args:
+        opening: how it begins.
+        own: formats that the installation declares.
+    """
+    known = [*FORMATS, *chain.from_iterable(_of_declaration(one.name, partial(_itself, one)) for one in own)]
+    return [one for one in known if one.recognizes(opening)]
+
+
+def _itself(declaration: Declaration) -> Declaration:
+    return declaration
 
 
 def reader_of(file: RawFile, head: bytes) -> Reader | None:
@@ -124,12 +153,13 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
     if claude_code.PRIVATE_FILE.search(file.source_file):
         return coding_turns.read_beside
     opening = Opening(file.source_file, head)
-    found = recognized(opening)
+    found = recognized(opening, file.formats)
     if not found and (private := _private_reader(opening)):
         return private
     readers = {known.read for known in found}
     if len(readers) > 1:
-        names, is_private = sorted({known.name for known in found}), any(known.name in PRIVATE for known in found)
+        of_private = {*PRIVATE, *(one.name for one in file.formats if one.private)}
+        names, is_private = sorted({known.name for known in found}), any(known.name in of_private for known in found)
         return partial(_ambiguous, names=names, is_private=is_private)
     if found:
         return readers.pop()

@@ -4,7 +4,6 @@ What belongs here: reading and checking a declaration, which is YAML. What does 
 (`declared_records`) and to a file (`declared`). How to write one: docs/add-a-log-format.md.
 """
 
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -80,17 +79,17 @@ class Value(_Model):
         """The expressions."""
         return tuple(found for found in (self.path, self.unless, self.plus) if found is not None)
 
-    @cached_property
+    @property
     def evaluate_path(self) -> Evaluated | None:
         """What finds the value."""
         return None if self.path is None else compiled(self.path)
 
-    @cached_property
+    @property
     def evaluate_unless(self) -> Evaluated | None:
         """What finds why it is a failure."""
         return None if self.unless is None else compiled(self.unless)
 
-    @cached_property
+    @property
     def evaluate_plus(self) -> Evaluated | None:
         """What finds how much later it was."""
         return None if self.plus is None else compiled(self.plus)
@@ -120,7 +119,7 @@ class Condition(_Model):
         _require_expressions(self.when)
         return self
 
-    @cached_property
+    @property
     def is_met(self) -> Evaluated:
         """What tells whether a record is one of these."""
         return compiled(self.when)
@@ -167,17 +166,17 @@ class Made(_Model):
         values = (*self.fields.values(), *self.attributes.values())
         return own + [found for value in values for found in value.expressions]
 
-    @cached_property
+    @property
     def looks_around(self) -> bool:
         """Whether an expression looks at more than the element that it is about."""
         return any(map(needs_context, self.expressions))
 
-    @cached_property
+    @property
     def elements(self) -> Evaluated | None:
         """What finds the elements that become one each."""
         return None if self.each is None else compiled(self.each)
 
-    @cached_property
+    @property
     def is_met(self) -> Evaluated | None:
         """What tells whether anything is made."""
         return None if self.when is None else compiled(self.when)
@@ -251,6 +250,11 @@ class Declaration(_Model):
     def is_about_the_document(self) -> bool:
         """Whether an expression looks at what the document holds besides its records."""
         return any("_document" in found for made in self.make for found in made.expressions)
+
+    @property
+    def becomes(self) -> str:
+        """The records that its files become, for people."""
+        return ", ".join(dict.fromkeys(f"{made.type.replace('_', ' ')}s" for made in self.make))
 
     def fits(self, members: dict[str, Any], listed: dict[str, Any]) -> bool:
         """Whether a file whose first object has these members is one of this format; arguments as of `Recognition`."""

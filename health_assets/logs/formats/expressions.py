@@ -5,6 +5,7 @@ What belongs here: compiling and evaluating them. What does not: which field one
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jmespath
@@ -20,6 +21,7 @@ _CONTEXT = re.compile(r"(?<![\w.])_(record|document|file|item|place|key)\b")
 Evaluated = Callable[[Any], Any]
 
 
+@cache
 def compiled(expression: str) -> Evaluated:
     """A function that evaluates the expression on a value.
 
@@ -46,6 +48,7 @@ def compiled(expression: str) -> Evaluated:
     return evaluated
 
 
+@cache
 def needs_context(expression: str) -> bool:
     """Whether an expression looks at more than its own value: `_record`, `_document`, `_file` and the like."""
     return _CONTEXT.search(expression) is not None

@@ -629,6 +629,7 @@ def upgrade() -> None:
         sa.Column("copy_of", sa.String(collation="C"), nullable=True),
         sa.Column("gone_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("future_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("formats_digest", sa.String(collation="C"), nullable=True),
     )
     op.create_table(
         "raw_logs",

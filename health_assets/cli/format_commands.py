@@ -1,0 +1,53 @@
+"""The commands about formats of logs; each does little more than read its flags and call the rest."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from health_assets.cli.speaking import TargetsOption, console, readable_errors, settings_of
+from health_assets.core.settings import load_settings
+
+
+def inspect(
+    path: Annotated[list[Path], typer.Argument(help="File of logs, or a folder of them; again for more.")],
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Print a first declaration of the format of a JSON file, to review.")
+    ] = False,
+    targets: TargetsOption = None,
+) -> None:
+    """Show what files of logs are taken for, which records they hold, and what is ignored or rejected, and why.
+
+    Exit code: 0 where every file holds records, else 1.
+    """
+    from health_assets.apps.inspecting.block import print_inspection
+    from health_assets.apps.inspecting.suggesting import suggested
+    from health_assets.core.targets import load_targets
+    from health_assets.logs.formats.own import own_formats
+    from health_assets.logs.inspection import files_at, inspected
+    from health_assets.logs.limits import current_limits
+
+    with readable_errors():
+        settings, limits = settings_of(None, targets, None), current_limits()
+        files = [found for one in path for found in files_at(one, own_formats(settings.formats))]
+        if suggest:
+            typer.echo(suggested(files[0]), nl=False)
+            return
+        chosen, are_useful = load_targets(settings.targets), True
+        for file in files:
+            found = inspected(file, chosen, limits)
+            print_inspection(console, found)
+            are_useful &= found.is_useful
+    if not are_useful:
+        raise typer.Exit(1)
+
+
+def formats() -> None:
+    """List the formats of logs that are read, and what becomes of each."""
+    from health_assets.apps.inspecting.block import print_formats
+    from health_assets.logs.formats import DESCRIPTIONS
+    from health_assets.logs.formats.own import own_formats
+
+    with readable_errors():
+        own = own_formats(load_settings().formats)
+    print_formats(console, DESCRIPTIONS | {one.name: ("HEALTH_FORMATS", one.becomes) for one in own})
