@@ -61,6 +61,7 @@ app.add_typer(alerts_app, name="alerts")
 app.add_typer(targets_app, name="targets")
 app.command()(inspect)
 app.command()(formats)
+DEMO_FOLDER = Path("data/demo")
 JSON_WIDTH = 200
 """Characters of a line of a table that is the message of a JSON object."""
 
@@ -177,15 +178,25 @@ def prune(
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option(help="Folder for the sample logs and their warehouse.")] = Path("data/demo"),
+    folder: Annotated[
+        Path, typer.Option(help="Folder for the sample logs and their warehouse; with --mine data/mine by default.")
+    ] = DEMO_FOLDER,
     spark: Annotated[
         bool, typer.Option("--spark", help="Let a Spark make the tables, which this command starts on this machine.")
+    ] = False,
+    mine: Annotated[
+        bool, typer.Option("--mine", help="Show the sessions of the coding agents of this computer instead.")
     ] = False,
 ) -> None:
     """Make sample logs of a small fleet that end now, materialize them, and show the fleet's health."""
     from health_assets.cli.demo import Demo
     from health_assets.cli.local_spark import local_spark
+    from health_assets.cli.own_sessions import OwnSessions, show_sessions
 
+    if mine:
+        with readable_errors():
+            show_sessions(OwnSessions(Path("data/mine") if folder == DEMO_FOLDER else folder))
+        return
     with readable_errors(), local_spark() if spark else nullcontext() as cluster:
         made = Demo(folder)
         hours = made.make_samples(floor_hour(datetime.now(UTC)))

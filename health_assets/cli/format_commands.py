@@ -23,13 +23,13 @@ def inspect(
     from health_assets.apps.inspecting.block import print_inspection
     from health_assets.apps.inspecting.suggesting import suggested
     from health_assets.core.targets import load_targets
-    from health_assets.logs.formats.own import own_formats
+    from health_assets.logs.formats.format_settings import FormatSettings
     from health_assets.logs.inspection import files_at, inspected
     from health_assets.logs.limits import current_limits
 
     with readable_errors():
         settings, limits = settings_of(None, targets, None), current_limits()
-        files = [found for one in path for found in files_at(one, own_formats(settings.formats))]
+        files = [found for one in path for found in files_at(one, FormatSettings.of(settings))]
         if suggest:
             typer.echo(suggested(files[0]), nl=False)
             return
@@ -46,8 +46,8 @@ def formats() -> None:
     """List the formats of logs that are read, and what becomes of each."""
     from health_assets.apps.inspecting.block import print_formats
     from health_assets.logs.formats import DESCRIPTIONS
-    from health_assets.logs.formats.own import own_formats
+    from health_assets.logs.formats.format_settings import FormatSettings
 
     with readable_errors():
-        own = own_formats(load_settings().formats)
+        own = FormatSettings.of(load_settings()).own
     print_formats(console, DESCRIPTIONS | {one.name: ("HEALTH_FORMATS", one.becomes) for one in own})

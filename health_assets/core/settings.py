@@ -138,6 +138,11 @@ class Settings(BaseSettings):
         description="[Declarations](formats.md#logs-of-your-own) of formats of your own logs: a YAML file, or a folder "
         "of such files.",
     )
+    sessions_by_project: bool = Field(
+        False,
+        description="`on`: the agent of a coding agent's [session](formats.md#sessions-of-coding-agents) is named with "
+        "its project, as `claude-code/shop`.",
+    )
     warehouse: str = Field(
         "data/health.duckdb",
         description="The warehouse: a DuckDB file, or a [PostgreSQL](postgresql.md) URL, "

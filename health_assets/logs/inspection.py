@@ -17,7 +17,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import Targets
 from health_assets.logs.files import Notes, head_of
 from health_assets.logs.formats import NATIVE, recognized
-from health_assets.logs.formats.declaration import Declaration
+from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.limits import Limits
 from health_assets.logs.looks import look_of
@@ -94,18 +94,18 @@ class Inspection:
         return bool(self.records) and self.passed_over is None
 
 
-def files_at(path: Path, formats: tuple[Declaration, ...] = ()) -> list[RawFile]:
+def files_at(path: Path, format_settings: FormatSettings | None = None) -> list[RawFile]:
     """The file, or the logs below a folder.
 
     Args:
         path: the file or the folder.
-        formats: formats that the installation declares.
+        format_settings: settings of formats.
 
     Raises:
         HealthAssetsError: there is none, or it cannot be read.
     """
     if path.is_dir():
-        if not (found := list_files(path, formats=formats)):
+        if not (found := list_files(path, format_settings=format_settings)):
             raise HealthAssetsError(f"no file below {path} has a name that counts; {NAMES_THAT_COUNT}")
         return found
     try:
@@ -115,7 +115,7 @@ def files_at(path: Path, formats: tuple[Declaration, ...] = ()) -> list[RawFile]
     if not path.is_file():
         raise HealthAssetsError(f"{path} is neither a file nor a folder")
     own = RawFile(source_file=path.name, path=path, size_bytes=status.st_size, modified_ns=status.st_mtime_ns)
-    return [replace(own, formats=formats)]
+    return [replace(own, format_settings=format_settings)]
 
 
 def inspected(file: RawFile, targets: Targets, limits: Limits) -> Inspection:
@@ -130,7 +130,8 @@ def inspected(file: RawFile, targets: Targets, limits: Limits) -> Inspection:
         HealthAssetsError: it cannot be read.
     """
     head, _ = head_of(file, as_utf_8(plain_blocks(file, limits.unpacking)))
-    formats = list(dict.fromkeys(known.name for known in recognized(Opening(file.source_file, head), file.formats)))
+    own = file.format_settings.own if file.format_settings else ()
+    formats = list(dict.fromkeys(known.name for known in recognized(Opening(file.source_file, head), own)))
     notes: Notes = {}
     counted: list[tuple] = []
     with reading([file], notes, limits=limits) as parser:

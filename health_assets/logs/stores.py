@@ -29,7 +29,7 @@ from health_assets.logs.beneath import open_file, status_of, why_not
 from health_assets.logs.folders import Walk, within_calendar
 
 if TYPE_CHECKING:
-    from health_assets.logs.formats.declaration import Declaration
+    from health_assets.logs.formats.format_settings import FormatSettings
 
 _ROTATED = r"([.-]\d+|[.-]\d{4}-\d\d-\d\d([_T-]\d\d([-:]?\d\d){0,2})?)?(\.gz(\.\d+)?)?$"
 """The ending that log rotation gives a name: `.1`, or a date as `-20260607` or `.2026-06-07_13`, and `.gz`, `.gz.1`."""
@@ -82,7 +82,7 @@ class RawFile:
         root: the folder that no link may lead out of when it is opened; by default its own. None in an object store.
         writers: who can write it, or put another in its place.
         store: the object store's file system; None for a folder of this machine.
-        formats: formats that the installation declares beside those of the program.
+        format_settings: settings of formats; None for the defaults.
     """
 
     source_file: str
@@ -93,7 +93,7 @@ class RawFile:
     root: Path | None = None
     writers: Writers = None
     store: Any = None
-    formats: tuple["Declaration", ...] = ()
+    format_settings: "FormatSettings | None" = None
 
     @property
     def stamp(self) -> Stamp:
@@ -189,7 +189,7 @@ def list_files(
     root: RawRoot,
     unreadable: Faults | None = None,
     oddities: dict[str, str] | None = None,
-    formats: tuple["Declaration", ...] = (),
+    format_settings: "FormatSettings | None" = None,
 ) -> list[RawFile]:
     """Every raw log below `root`, at any depth and through links that do not lead out of it, sorted by name.
 
@@ -198,7 +198,7 @@ def list_files(
         unreadable: is filled with what lies there and cannot be read; without it, that is an error.
         oddities: is filled with what is odd about names, times and links, by the file's name; a name that is near those
             of logs is odd, too.
-        formats: as of `RawFile`.
+        format_settings: as of `RawFile`.
 
     Raises:
         NoRawRootError: there is no such folder, or nothing at the URL.
@@ -209,7 +209,9 @@ def list_files(
     faults: Faults = {}
     oddities = {} if oddities is None else oddities
     found = _in_folder(root, faults, oddities) if isinstance(root, Path) else _in_store(root, oddities)
-    files = sorted((replace(file, formats=formats) for file in found), key=lambda file: file.source_file)
+    files = sorted(
+        (replace(file, format_settings=format_settings) for file in found), key=lambda file: file.source_file
+    )
     faults = dict(sorted(faults.items()))
     if faults and unreadable is None:
         raise UnreadableFilesError(faults)
@@ -221,7 +223,7 @@ def list_files(
 def find_file(root: RawRoot, source_file: str) -> RawFile | None:
     """The raw log of this name; None where there is none.
 
-    Nothing is listed, unless the name leads through links. Who can write it is not looked at, nor are declared formats.
+    Nothing is listed, unless the name leads through links. Who can write it and settings of formats are not looked at.
 
     Raises:
         NoRawRootError: there is no such folder.

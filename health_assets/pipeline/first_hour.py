@@ -12,7 +12,7 @@ from health_assets.core.errors import HealthAssetsError, NoRawRootError, NoWareh
 from health_assets.core.hours import HOUR, floor_hour, parse_hour
 from health_assets.core.settings import Settings
 from health_assets.logs.files import list_files
-from health_assets.logs.formats.own import own_formats
+from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
 from health_assets.logs.reader import contents
 from health_assets.logs.stores import Faults
@@ -78,7 +78,7 @@ def _hours_of_small_logs(settings: Settings, now: datetime) -> set[datetime]:
         return set()
     try:
         unreadable: Faults = {}  # what cannot be read is told by those who load it
-        files = list_files(root, unreadable, formats=own_formats(settings.formats))
+        files = list_files(root, unreadable, format_settings=FormatSettings.of(settings))
     except NoRawRootError:
         return set()
     if sum(file.size_bytes for file in files) > MOST_BYTES_READ:

@@ -11,7 +11,7 @@ from typing import Self
 
 from health_assets.core.settings import Settings
 from health_assets.logs.file_matching import match_files
-from health_assets.logs.formats.own import digest_of, own_formats
+from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.known_files import KnownFile, MatchedFiles, is_settled
 from health_assets.logs.limits import Limits
 from health_assets.logs.plain import is_gzip
@@ -54,7 +54,7 @@ class LogFiles:
         """
         unreadable: Faults = {}
         oddities: dict[str, str] = {}
-        files = list_files(settings.raw, unreadable, oddities, own_formats(settings.formats))
+        files = list_files(settings.raw, unreadable, oddities, FormatSettings.of(settings))
         unpacking = Limits.of(settings, now).unpacking
         return cls(
             known=known,
@@ -87,8 +87,7 @@ class LogFiles:
 
 def known_files(session: Session, settings: Settings, now: datetime) -> dict[str, KnownFile]:
     """What the warehouse knows of files, by name."""
-    formats = own_formats(settings.formats)
-    return FileLedger(session).known(Limits.of(settings, now).until, digest_of(formats))
+    return FileLedger(session).known(Limits.of(settings, now).until, FormatSettings.of(settings).digest)
 
 
 def _bytes_to_read(file: RawFile, before: KnownFile) -> int:

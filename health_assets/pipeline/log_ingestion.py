@@ -8,7 +8,7 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError, Unrea
 from health_assets.core.hours import HourGroups
 from health_assets.core.temporary import remove_what_the_dead_left
 from health_assets.logs.files import list_files
-from health_assets.logs.formats.own import own_formats
+from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.stores import Faults, RawFile, Stamp, distrusted, is_among, require_root
 from health_assets.pipeline.fingerprints import RunFingerprint
 from health_assets.pipeline.ingest_report import IngestReport
@@ -64,7 +64,7 @@ def ingest_logs(
             with pipeline.write() as session:
                 unreadable: Faults = {}
                 oddities: dict[str, str] = {}
-                files = list_files(pipeline.raw_root, unreadable, oddities, own_formats(settings.formats))
+                files = list_files(pipeline.raw_root, unreadable, oddities, FormatSettings.of(settings))
                 unreadable |= failures.still_of(files)
                 files = [file for file in files if not is_among(unreadable, file.source_file)]
                 Ledger(session).require_root(pipeline.raw_root, files)

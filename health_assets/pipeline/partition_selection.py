@@ -18,7 +18,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.systems import parts
 from health_assets.core.targets import load_targets
 from health_assets.core.wording import counted
-from health_assets.logs.formats.own import own_formats
+from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import NAMES_THAT_COUNT, list_files
 from health_assets.pipeline.files_without_events import sentences_about
@@ -129,7 +129,7 @@ def _without_events(
 ) -> HealthAssetsError:
     """Say why no hour has an event."""
     unreadable = {**unreadable}
-    files, root = list_files(settings.raw, unreadable, formats=own_formats(settings.formats)), shown(settings.raw)
+    files, root = list_files(settings.raw, unreadable, format_settings=FormatSettings.of(settings)), shown(settings.raw)
     if not files and unreadable:
         return HealthAssetsError(f"no raw log below {root} can be read: {'; '.join(unreadable.values())}")
     if not files:

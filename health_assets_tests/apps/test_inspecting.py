@@ -23,7 +23,7 @@ from health_assets.apps.inspecting.suggesting import suggested
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import Targets
 from health_assets.logs.formats import DESCRIPTIONS, FORMATS
-from health_assets.logs.formats.own import own_formats
+from health_assets.logs.formats.format_settings import FormatSettings, own_formats
 from health_assets.logs.inspection import Inspection, files_at, inspected
 from health_assets.logs.limits import current_limits
 from health_assets_tests.support import coding_sessions_made
@@ -98,7 +98,7 @@ def test_a_file_of_two_formats_is_told_with_both(tmp_path: Path) -> None:
         "make": [{"type": "execution", "fields": {"agent_id": "agent_id", "ended_at": "ended_at", "status": "status"}}],
     }))  # fmt: skip
     path = written(tmp_path / "a.jsonl", line(execution("e1", "planner", START)))
-    [file] = files_at(path, own_formats(tmp_path / "own.yaml"))
+    [file] = files_at(path, FormatSettings(own_formats(tmp_path / "own.yaml")))
     found = inspected(file, Targets(), current_limits())
     assert set(found.formats) == {"the native format", "planner log"} and not found.records
     assert "so nothing of it is read" in shown(found)
@@ -226,7 +226,7 @@ def test_a_suggested_declaration_reads_the_file_that_it_was_made_of(shape: str, 
     text = suggested(file)
     assert '"gave up": failure # success or failure?' in text and '"done": success\n' in text
     formats = own_formats(written(tmp_path / "runs.yaml", text))
-    [file] = files_at(path, formats)
+    [file] = files_at(path, FormatSettings(formats))
     found = inspected(file, Targets(), current_limits())
     assert found.formats == ["runs"] and not found.rejections
     runs = found.records["execution"]
@@ -242,7 +242,7 @@ def test_no_suggestion_makes_a_success_of_runs_that_do_not_tell_it(tmp_path: Pat
         own_formats(written(tmp_path / "runs.yaml", text))
     failed = [{"id": "a", "bot": "mail", "ts": 1780833600, "error": error} for error in (None, "lost")]
     path.write_text(json.dumps(failed))
-    [file] = files_at(path, own_formats(written(tmp_path / "runs.yaml", suggested(files_at(path)[0]))))
+    [file] = files_at(path, FormatSettings(own_formats(written(tmp_path / "runs.yaml", suggested(files_at(path)[0])))))
     assert inspected(file, Targets(), current_limits()).records["execution"].values == {"success": 1, "failure": 1}
 
 

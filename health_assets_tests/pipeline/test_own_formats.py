@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.logs.formats.own import digest_of, own_formats
+from health_assets.logs.formats.format_settings import FormatSettings, own_formats
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
     Project,
@@ -102,7 +102,10 @@ def test_declarations_are_in_a_file_or_in_the_files_of_a_folder(tmp_path: Path) 
     declare(tmp_path, "other.yml", name="other log")
     assert [one.name for one in own_formats(tmp_path / "formats")] == ["bot log", "other log"]
     [one] = own_formats(tmp_path / "formats" / "other.yml")
-    assert one.name == "other log" and digest_of([one]) != digest_of(own_formats(tmp_path / "formats"))
+    assert (
+        one.name == "other log"
+        and FormatSettings((one,)).digest != FormatSettings(own_formats(tmp_path / "formats")).digest
+    )
     with pytest.raises(HealthAssetsError, match="cannot read the format declaration"):
         own_formats(tmp_path / "none.yaml")
     declare(tmp_path, "twin.yaml")

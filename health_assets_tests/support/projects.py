@@ -33,7 +33,7 @@ from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.logs.files import list_files
-from health_assets.logs.formats.own import own_formats
+from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
 from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.engine import run
@@ -224,7 +224,7 @@ class Project:
         """Bring the record tables up to date, and nothing else."""
         self._begin_with_empty_tables()
         with self.warehouse.write() as session:
-            files = list_files(self.raw, formats=own_formats(self.settings.formats))
+            files = list_files(self.raw, format_settings=FormatSettings.of(self.settings))
             targets = load_targets(self.settings.targets)
             limits = limits or self.pipeline.limits
             return ingest(

@@ -17,7 +17,7 @@ from health_assets.apps.serving.line_text import shown_text
 from health_assets.core.redaction import Redaction
 from health_assets.core.settings import Settings
 from health_assets.logs.formats.foreign_lines import Damage
-from health_assets.logs.formats.own import own_formats
+from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.identity import Hasher
 from health_assets.logs.limits import Unpacking
 from health_assets.logs.plain import plain_blocks
@@ -60,7 +60,7 @@ def line_of(settings: Settings, redaction: Redaction, known: dict[str, Any] | No
     file = find_file(settings.raw, known["source_file"])
     if file is None:
         return {"state": GONE, **nothing}
-    file = replace(file, formats=own_formats(settings.formats))
+    file = replace(file, format_settings=FormatSettings.of(settings))
     most = Unpacking(settings.max_unpacked_gib << 30, settings.max_packing_ratio)
     state = _state(file, known, most)
     line = written_line(file, number, most)

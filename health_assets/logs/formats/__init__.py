@@ -153,12 +153,13 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
     if claude_code.PRIVATE_FILE.search(file.source_file):
         return coding_turns.read_beside
     opening = Opening(file.source_file, head)
-    found = recognized(opening, file.formats)
+    own = file.format_settings.own if file.format_settings else ()
+    found = recognized(opening, own)
     if not found and (private := _private_reader(opening)):
         return private
     readers = {known.read for known in found}
     if len(readers) > 1:
-        of_private = {*PRIVATE, *(one.name for one in file.formats if one.private)}
+        of_private = {*PRIVATE, *(one.name for one in own if one.private)}
         names, is_private = sorted({known.name for known in found}), any(known.name in of_private for known in found)
         return partial(_ambiguous, names=names, is_private=is_private)
     if found:

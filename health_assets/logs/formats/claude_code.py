@@ -16,6 +16,7 @@ from health_assets.logs.formats.coding_turns import (
     SUCCESS,
     ToolCall,
     Turn,
+    agent_of_project,
     fingerprint,
     kind_of,
     lines_of,
@@ -101,6 +102,8 @@ class _Session:
 
     def __init__(self, source: Source) -> None:
         self._notes = source.notes
+        self._by_project = source.by_project
+        self._agent_id = AGENT_ID
         self._turn: Turn | None = None
         self._prompts: dict[str, str] = {}  # by the id of a prompt, the line that had it first
         self._subagents_prompt: str | None = None
@@ -109,6 +112,8 @@ class _Session:
 
     def records(self, record: Record) -> Iterator[Record]:
         """What a line completes."""
+        if self._by_project and self._agent_id == AGENT_ID:
+            self._agent_id = agent_of_project(AGENT_ID, record.get("cwd"))
         kind = record.get("type")
         if kind in ("user", "assistant") and not isinstance(record.get("message"), dict):
             raise UnusableRecordError(f"the message of a line of the {kind} is missing")
@@ -167,7 +172,7 @@ class _Session:
             raise UnusableRecordError("uuid of a prompt is missing")
         prompt = as_name(record.get("promptId")) or own
         known = {
-            "agent_id": AGENT_ID,
+            "agent_id": self._agent_id,
             "agent_version": as_name(record.get("version")),
             "session_id": as_name(as_object(record.get("forkedFrom")).get("sessionId", record.get("sessionId"))),
             "input": fingerprint(text),
@@ -234,7 +239,7 @@ class _Session:
         execution_id = self._subagents_prompt if is_subagent else None
         if execution_id is None and self._turn:
             execution_id = self._turn.execution_id
-        return present({"agent_id": AGENT_ID, "execution_id": execution_id})
+        return present({"agent_id": self._agent_id, "execution_id": execution_id})
 
     def _answered(self, record: Record, at: datetime, of: Record, turn: Turn | None, blocks: list[Record]) -> None:
         message, usage = record["message"], as_object(record["message"].get("usage"))

@@ -18,6 +18,7 @@ from health_assets.logs.formats.coding_turns import (
     ToolCall,
     Turn,
     UnusableSessionError,
+    agent_of_project,
     fingerprint,
     kind_of,
     lines_of,
@@ -91,6 +92,8 @@ class _Session:
 
     def __init__(self, source: Source) -> None:
         self._notes = source.notes
+        self._by_project = source.by_project
+        self._agent_id = AGENT_ID
         self._is_new = True
         self._session_id: str | None = None
         self._version: str | None = None
@@ -164,6 +167,8 @@ class _Session:
         if self._session_id is None or (session_id is not None and _is_before(self._session_id, session_id)):
             self._session_id = session_id
             self._version = as_name(payload.get("cli_version"))
+            if self._by_project:
+                self._agent_id = agent_of_project(AGENT_ID, payload.get("cwd"))
             is_asked_by_agent = "subagent" in as_object(payload.get("source"))
             self._is_subagent = is_asked_by_agent or payload.get("thread_source") == "subagent"
 
@@ -177,7 +182,7 @@ class _Session:
         """A turn; one with an id from before the session began was copied from another one."""
         self._is_copied = _is_before(turn_id, self._session_id or "")
         self._calls = 0
-        known = {"agent_id": AGENT_ID, "agent_version": self._version, "session_id": self._session_id}
+        known = {"agent_id": self._agent_id, "agent_version": self._version, "session_id": self._session_id}
         return Turn(execution_id=turn_id, known=present(known), started_at=at, model=self._model)
 
     def _asked(self, at: datetime, payload: Record) -> Iterator[Record]:
@@ -220,7 +225,7 @@ class _Session:
 
     @property
     def _of(self) -> Record:
-        return present({"agent_id": AGENT_ID, "execution_id": self._turn and self._turn.execution_id})
+        return present({"agent_id": self._agent_id, "execution_id": self._turn and self._turn.execution_id})
 
     def _counted(self, at: datetime, info: Record) -> Iterator[Record]:
         """A model call where the total has changed: the usage is repeated whenever limits are told."""

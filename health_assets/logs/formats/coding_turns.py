@@ -56,6 +56,12 @@ def read_beside(source: Source) -> Iterator[Line]:
     source.notes[BESIDE] += 1
 
 
+def agent_of_project(tool: str, folder: Any) -> str:
+    """The agent of a session in a project, by the last name of its folder; the tool alone where that is not told."""
+    name = re.split(r"[/\\]", folder.rstrip("/\\"))[-1] if isinstance(folder, str) else ""
+    return f"{tool}/{name}" if name else tool
+
+
 def time_of(record: Record) -> datetime:
     """When a line was written.
 

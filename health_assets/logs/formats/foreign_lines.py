@@ -66,6 +66,12 @@ class Source:
     blocks: Blocks
     notes: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def by_project(self) -> bool:
+        """Whether the agent of a coding agent's session is called by its project, too."""
+        settings = self.file.format_settings
+        return settings is not None and settings.by_project
+
 
 class UnusableRecordError(Exception):
     """A foreign record lacks what an execution must have; says what."""
