@@ -30,6 +30,7 @@ from health_assets.logs.formats.foreign_lines import UTF_16 as REASON_OF_UTF_16
 from health_assets.logs.formats.foreign_lines import Line, Source
 from health_assets.logs.formats.inspect_eval import NEEDS_PACKAGE
 from health_assets.logs.formats.json_pieces import Document, DocumentError
+from health_assets.logs.formats.lines import objects
 from health_assets.logs.stores import RawFile
 from health_assets.scoring.usage import AMOUNTS
 from health_assets_tests.support import foreign_logs_made as made
@@ -1049,3 +1050,17 @@ def test_damage_never_stops_a_run_and_counts_survive_in_the_warehouse(project: P
         == (metadata["records of other formats"])
     )
     assert {name for (name,) in project.query("SELECT source_file FROM rejected_records")} >= set(WHOLE) - {"tau.json"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": NaN, "b": -Infinity, "c": 1e999, "d": 123456789012345678901234567890, "e": 1.7976931348623157e308}',
+        '{"a": "\\ud800", "b": "\\ud83d\\ude00", "c": "\\u0000é", "a": -0.0}',
+        f'{{"a": {"[" * 250}{"]" * 250}}}',
+        '\ufeff{"a": 1} ',
+    ],
+)
+def test_a_line_has_the_values_that_pythons_own_parser_finds(text: str) -> None:
+    [(number, found)] = objects(iter([text.encode()]))
+    assert (number, repr(found)) == (1, repr(json.loads(text.removeprefix("\ufeff"))))
