@@ -33,7 +33,7 @@ SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
 BESIDE = "file that a coding agent keeps beside its sessions, which hold all that counts"
 _LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
 _FINGERPRINT_LETTERS = 32
-_KIND = re.compile(r"[a-z_]{1,40}")
+_KIND = re.compile(r"[a-z_]{1,40}|[A-Z][A-Za-z]{0,60}(Error|Exception|Exceeded|Expired|Timeout)")
 
 
 def fingerprint(content: Any) -> str | None:
@@ -75,7 +75,7 @@ def time_of(record: Record) -> datetime:
 
 
 def kind_of(error: Any) -> str | None:
-    """The kind of an error where it is a word, since other texts may hold what was asked."""
+    """The kind of an error where it is a word or the name of an exception; other texts may hold what was asked."""
     return error if isinstance(error, str) and _KIND.fullmatch(error) else None
 
 

@@ -4,6 +4,7 @@ What belongs here: reading and checking a declaration, which is YAML. What does 
 (`declared_records`) and to a file (`declared`). How to write one: docs/add-a-log-format.md.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -51,33 +52,40 @@ class Value(_Model):
     Args:
         path: the expression.
         constant: the value itself, in place of one that is found.
+        matching: a regular expression with one group; what that finds in a text is the value, in each text of a list.
         values: by value that is found, as JSON writes it and a text as it is, the value of the field; a record with any
             other is rejected.
         at_least: the least number that is a success; any lesser one is a failure.
         unless: an expression; where it finds anything, the value is a failure.
         factor: what a number that is found is multiplied by, as seconds by 1000 for milliseconds.
         plus: an expression that finds how much later than the time that is found it was, in seconds times `factor`.
+        otherwise: the value where there is none else.
     """
 
     path: Expression | None = None
     constant: Any = None
+    matching: str | None = None
     values: dict[str, Any] | None = None
     at_least: float | None = None
     unless: Expression | None = None
     factor: float | None = None
     plus: Expression | None = None
+    otherwise: "Value | None" = None
 
     @model_validator(mode="after")
     def _finds_something(self) -> "Value":
         if (self.path is None) == (self.constant is None):
             raise ValueError("give either a path or a constant")
+        if self.matching is not None and _groups(self.matching) != 1:
+            raise ValueError(f"{self.matching!r} must have one group, which finds the value")
         _require_expressions(*self.expressions)
         return self
 
     @property
     def expressions(self) -> tuple[str, ...]:
         """The expressions."""
-        return tuple(found for found in (self.path, self.unless, self.plus) if found is not None)
+        own = tuple(found for found in (self.path, self.unless, self.plus) if found is not None)
+        return own if self.otherwise is None else own + self.otherwise.expressions
 
     @property
     def evaluate_path(self) -> Evaluated | None:
@@ -94,10 +102,27 @@ class Value(_Model):
         """What finds how much later it was."""
         return None if self.plus is None else compiled(self.plus)
 
+    @property
+    def pattern(self) -> re.Pattern[str] | None:
+        """What finds the value in a text."""
+        return None if self.matching is None else re.compile(self.matching)
+
+
+def _groups(expression: str) -> int:
+    try:
+        return re.compile(expression).groups
+    except re.error as error:
+        raise ValueError(f"{expression!r} is no regular expression: {error}") from None
+
 
 def _as_value(given: Any) -> Any:
-    """A text is an expression."""
-    return {"path": given} if isinstance(given, str) else given
+    """A text is an expression; of a list each is for where those before it find nothing."""
+    if isinstance(given, str):
+        return {"path": given}
+    if isinstance(given, list) and given:
+        first, *others = map(_as_value, given)
+        return {**first, "otherwise": _as_value(others)} if others and isinstance(first, dict) else first
+    return given
 
 
 Given = Annotated[Value, BeforeValidator(_as_value)]

@@ -86,12 +86,23 @@ def _records(document: Document, declaration: Declaration, about: Record) -> Ite
     elif declaration.records is None:
         yield None, document.value()
     else:
-        for name in document.members():
-            if declaration.records == EVERY_RECORD:
-                yield name, document.value()
-            elif name == declaration.records and document.peek() == "[":
+        yield from _held_records(document, declaration.records, about)
+
+
+def _held_records(document: Document, records: str, about: Record) -> Iterator[tuple[str | None, object]]:
+    """The records that a document holds; one that holds none is a record itself."""
+    holds_records = False
+    for name in document.members():
+        if records == EVERY_RECORD:
+            holds_records = True
+            yield name, document.value()
+        elif name == records and document.peek() in ("[", "{"):
+            holds_records = True
+            if document.peek() == "[":
                 yield from ((None, record) for record in document.elements())
-            elif name == declaration.records and document.peek() == "{":
-                yield from ((key, document.value()) for key in document.members())
             else:
-                about[name] = document.value()
+                yield from ((key, document.value()) for key in document.members())
+        else:
+            about[name] = document.value()
+    if not holds_records:
+        yield None, about

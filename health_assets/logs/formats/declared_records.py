@@ -4,6 +4,7 @@ What belongs here: values of fields, and what a record leaves unsaid. What does 
 the files that records are in (`declared`).
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -211,7 +212,14 @@ def _value_of(name: str, value: Value, seen: Record, *, is_private: bool) -> Any
     Raises:
         UnusableRecordError: it is none of those that the declaration knows.
     """
+    found = _told_value(name, value, seen)
+    return found if found is not None or value.otherwise is None else _value_of(name, value.otherwise, seen)
+
+
+def _told_value(name: str, value: Value, seen: Record) -> Any:
     found = value.constant if value.evaluate_path is None else value.evaluate_path(seen)
+    if value.pattern is not None:
+        found = _matched(value.pattern, found)
     if value.values is not None and (found is not None or "null" in value.values):
         text = as_text(found)
         if text not in value.values:
@@ -230,6 +238,14 @@ def _value_of(name: str, value: Value, seen: Record, *, is_private: bool) -> Any
         number = as_number(found)
         return None if number is None else number * value.factor
     return found
+
+
+def _matched(pattern: re.Pattern[str], found: Any) -> Any:
+    """What the group of a pattern finds in a text, or in each text of a list that has it."""
+    if isinstance(found, list):
+        return [one for one in (_matched(pattern, text) for text in found) if one is not None]
+    match = pattern.search(found) if isinstance(found, str) else None
+    return match and match[1]
 
 
 def _at_least(name: str, value: Value, found: Any) -> str:
