@@ -54,6 +54,19 @@ def test_the_group_of_a_pattern_is_the_value(tmp_path: Path) -> None:
     assert agents(declaration, SHIFT) == ["crew-7"]
 
 
+def test_a_prefix_stands_before_a_text_that_is_found_and_nowhere_else(tmp_path: Path) -> None:
+    declaration = declared(tmp_path, "[{path: worker, prefix: 'crew:'}, _file.folder]")
+    assert agents(declaration, SHIFT | {"worker": "ann"}) == ["crew:ann"]
+    assert agents(declaration, SHIFT) == ["night"]
+
+
+def test_a_file_whose_values_no_expression_can_be_evaluated_on_is_none_of_the_format(tmp_path: Path) -> None:
+    declaration = declared(tmp_path, "shift")
+    [sign] = declaration.recognize
+    choosy = sign.model_copy(update={"values": {"starts_with(shift, 's-')": ["true"]}})
+    assert [choosy.fits({"shift": one}, {}) for one in ("s-1", "t-1", None, 7)] == [True, False, False, False]
+
+
 def test_a_pattern_is_matched_in_each_text_of_a_list_and_what_has_none_is_left_out(tmp_path: Path) -> None:
     steps = [{"said": "open door"}, {"said": "./run"}, {"said": "close"}, {}]
     [run] = made(declared(tmp_path, "shift"), SHIFT | {"steps": steps})

@@ -57,6 +57,7 @@ class Value(_Model):
             other is rejected.
         at_least: the least number that is a success; any lesser one is a failure.
         unless: an expression; where it finds anything, the value is a failure.
+        prefix: what stands before a text that is found.
         factor: what a number that is found is multiplied by, as seconds by 1000 for milliseconds.
         plus: an expression that finds how much later than the time that is found it was, in seconds times `factor`.
         otherwise: the value where there is none else.
@@ -65,6 +66,7 @@ class Value(_Model):
     path: Expression | None = None
     constant: Any = None
     matching: str | None = None
+    prefix: str | None = None
     values: dict[str, Any] | None = None
     at_least: float | None = None
     unless: Expression | None = None

@@ -220,6 +220,8 @@ def _told_value(name: str, value: Value, seen: Record) -> Any:
     found = value.constant if value.evaluate_path is None else value.evaluate_path(seen)
     if value.pattern is not None:
         found = _matched(value.pattern, found)
+    if value.prefix is not None and isinstance(found, str) and found:
+        found = value.prefix + found
     if value.values is not None and (found is not None or "null" in value.values):
         text = as_text(found)
         if text not in value.values:
