@@ -64,7 +64,16 @@ def test_a_file_whose_values_no_expression_can_be_evaluated_on_is_none_of_the_fo
     declaration = declared(tmp_path, "shift")
     [sign] = declaration.recognize
     choosy = sign.model_copy(update={"values": {"starts_with(shift, 's-')": ["true"]}})
-    assert [choosy.fits({"shift": one}, {}) for one in ("s-1", "t-1", None, 7)] == [True, False, False, False]
+    assert [choosy.fits({"shift": one}, lambda _: {}) for one in ("s-1", "t-1", None, 7)] == [True, False, False, False]
+
+
+def test_a_document_is_told_by_the_first_element_of_any_of_its_lists(tmp_path: Path) -> None:
+    [sign] = declared(tmp_path, "shift", "records: shifts").recognize
+    by_steps = sign.model_copy(update={"record_fields": ["said"], "member": "steps"})
+    by_shifts = sign.model_copy(update={"record_fields": ["said"]})
+    lists = {"steps": {"said": None}, None: {"begun": 1}}
+    assert by_steps.fits({"shift": None}, lists.__getitem__)
+    assert not by_shifts.fits({"shift": None}, lists.__getitem__)
 
 
 def test_a_pattern_is_matched_in_each_text_of_a_list_and_what_has_none_is_left_out(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ What belongs here: reading and checking a declaration, which is YAML. What does 
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -34,6 +35,7 @@ EVERY_RECORD = "*"
 
 Part = TypeVar("Part", bound=BaseModel)
 Expression = Annotated[str, Field(min_length=1)]
+Listed = Callable[[str | None], dict[str, Any]]
 
 
 class _Model(BaseModel):
@@ -215,26 +217,32 @@ class Recognition(_Model):
     Args:
         fields: fields that the first record has, or the document that holds the records.
         record_fields: fields that the first of the document's records has.
+        member: the list whose first element has `record_fields`, where that is not the list of the records.
         values: by expression, the values of which it finds one, as JSON writes it and a text as it is.
     """
 
-    fields: Annotated[list[str], Field(min_length=1)]
+    fields: list[str] = []
     record_fields: list[str] = []
+    member: str | None = None
     values: dict[str, list[str]] = {}
 
     @model_validator(mode="after")
     def _can_be_evaluated(self) -> "Recognition":
+        if not self.fields and not self.record_fields:
+            raise ValueError("give fields or record_fields")
         _require_expressions(*self.values)
         return self
 
-    def fits(self, members: dict[str, Any], listed: dict[str, Any]) -> bool:
+    def fits(self, members: dict[str, Any], listed: Listed) -> bool:
         """Whether an object that has these members is one of these.
 
         Args:
             members: its members, of which one that is not known whole is None.
-            listed: those of the first of its records, where it holds any.
+            listed: finds those of the first element of a list that it has.
         """
-        if not members.keys() >= set(self.fields) or not listed.keys() >= set(self.record_fields):
+        if not members.keys() >= set(self.fields):
+            return False
+        if self.record_fields and not listed(self.member).keys() >= set(self.record_fields):
             return False
         try:
             return all(as_text(compiled(path)(members)) in allowed for path, allowed in self.values.items())
@@ -283,8 +291,13 @@ class Declaration(_Model):
         """The records that its files become, for people."""
         return ", ".join(dict.fromkeys(f"{made.type.replace('_', ' ')}s" for made in self.make))
 
-    def fits(self, members: dict[str, Any], listed: dict[str, Any]) -> bool:
+    def fits(self, members: dict[str, Any], listed_in: Callable[[str], dict[str, Any]]) -> bool:
         """Whether a file whose first object has these members is one of this format; arguments as of `Recognition`."""
+
+        def listed(name: str | None) -> dict[str, Any]:
+            found = name or self.records
+            return listed_in(found) if found else {}
+
         return bool(members) and any(one.fits(members, listed) for one in self.recognize)
 
 

@@ -29,15 +29,21 @@ def is_lines(declaration: Declaration, opening: Opening) -> bool:
     """Whether a file that begins so has a record of the format a line."""
     if declaration.records is not None or not opening.has_lines:
         return False
-    return any(declaration.fits(record, {}) for record in opening.first_records or [opening.record])
+    records = opening.first_records or [opening.record]
+    if declaration.private and not any(records):  # a first line that is cut off, whose text must not be stored
+        records = [opening.members]
+    return any(declaration.fits(record, _no_list) for record in records)
 
 
 def is_document(declaration: Declaration, opening: Opening) -> bool:
     """Whether a file that begins so is a document of records of the format."""
     if opening.has_lines or not (opening.is_foreign_object or opening.is_foreign_list):
         return False
-    listed = opening.listed_in(declaration.records) if declaration.records else {}
-    return declaration.fits(opening.members, listed)
+    return declaration.fits(opening.members, opening.listed_in)
+
+
+def _no_list(_: str) -> Record:
+    return {}
 
 
 def read_lines(declaration: Declaration, source: Source) -> Iterator[Line]:

@@ -211,14 +211,15 @@ class Document:
 def first_listed(head: bytes, list_name: str) -> Record:
     """Members of the first element of a list that a document's object has; none where it has no such list.
 
-    A member whose value is not whole in the `head` has the value None.
+    Of the list `*` they are those of its first member. A member whose value is not whole in the `head` is None.
     """
     document = Document(iter([head]))
     found: Record = {}
     try:
         for name in document.members():
-            if name == list_name and document.peek() == "[":
-                document.enter_list()
+            if list_name in (name, "*"):
+                if list_name != "*":
+                    document.enter_list()
                 for member in document.members():
                     found[member] = None
                     found[member] = document.value()

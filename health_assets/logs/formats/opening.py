@@ -135,7 +135,7 @@ class Opening:
         return self.listed_in("data")
 
     def listed_in(self, name: str) -> Record:
-        """Members of the first element of a list of this name that a document's object has."""
+        """Members of the first element of a list of this name that a document's object has; for `*` of its first."""
         return first_listed(self.head, name)
 
     @cached_property
