@@ -212,11 +212,13 @@ def _value_of(name: str, value: Value, seen: Record, *, is_private: bool) -> Any
     Raises:
         UnusableRecordError: it is none of those that the declaration knows.
     """
-    found = _told_value(name, value, seen)
-    return found if found is not None or value.otherwise is None else _value_of(name, value.otherwise, seen)
+    found = _told_value(name, value, seen, is_private=is_private)
+    if found is not None or value.otherwise is None:
+        return found
+    return _value_of(name, value.otherwise, seen, is_private=is_private)
 
 
-def _told_value(name: str, value: Value, seen: Record) -> Any:
+def _told_value(name: str, value: Value, seen: Record, *, is_private: bool) -> Any:
     found = value.constant if value.evaluate_path is None else value.evaluate_path(seen)
     if value.pattern is not None:
         found = _matched(value.pattern, found)
