@@ -26,7 +26,13 @@ from health_assets.core.targets import Targets, load_targets
 from health_assets.logs.files import Notes, list_files
 from health_assets.logs.reader import reading
 from health_assets.systems.survey.surveyed_agents import load_registry
-from health_assets_tests.support import coding_sessions_made, foreign_logs_made, langfuse_made, reference
+from health_assets_tests.support import (
+    coding_sessions_made,
+    foreign_logs_made,
+    harnesses_made,
+    langfuse_made,
+    reference,
+)
 from health_assets_tests.support.health_servers import document
 from health_assets_tests.support.logs_made import START, line, random_lines, random_targets
 from health_assets_tests.support.projects import Project, Row, assert_lines_are_conserved, hours_from
@@ -436,6 +442,14 @@ TARGETS: dict[str, Target] = {
         lambda: dumped(foreign_logs_made.TAU_BENCH), as_documents(foreign_logs_made.TAU_BENCH_NAME), 100
     ),
     "tau2_bench": Target(lambda: dumped(foreign_logs_made.TAU2), as_documents("results.json"), 100),
+    "harbor": Target(
+        lambda: dumped(
+            harnesses_made.harbor_trial(1, 1.0),
+            harnesses_made.harbor_trial(2, 0.0, exception_info=harnesses_made.HARBOR_TIMEOUT), harnesses_made.HARBOR_JOB,
+        ),
+        as_documents("result.json"), 100,
+    ),
+    "atif": Target(lambda: dumped(harnesses_made.ATIF), as_documents("trajectory.json"), 100),
     "langfuse": Target(
         lambda: dumped(
             foreign_logs_made.LANGFUSE_TRACE, [foreign_logs_made.LANGFUSE_TRACE], langfuse_made.download(),

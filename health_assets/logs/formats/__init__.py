@@ -91,7 +91,9 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
 CLAUDE_CODE, CODEX = "Claude Code", "Codex"
-PRIVATE = (CLAUDE_CODE, CODEX)
+PRIVATE = (
+    CLAUDE_CODE, CODEX, "Harbor", "ATIF"
+)  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
 FORMATS: tuple[Format, ...] = (
     Format(NATIVE, lambda of: native_document.is_record(of.record), None),
@@ -107,6 +109,8 @@ FORMATS: tuple[Format, ...] = (
     Format(CODEX, lambda of: any(map(codex.is_line, of.first_records)), codex.read),
     Format(CODEX, lambda of: codex.is_beside(of.record), coding_turns.read_beside),
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
+    *_declared("Harbor", "harbor"),
+    *_declared("ATIF", "atif"),
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
 )
@@ -121,6 +125,8 @@ DESCRIPTIONS = {
     "Inspect AI": (".eval, .json", "executions, model calls, tool calls"),
     "tau-bench": (".json", "executions, tool calls"),
     "tau2-bench": (".json", "executions, model calls, tool calls"),
+    "Harbor": (".json", "executions"),
+    "ATIF": (".json", "model calls"),
 }
 """By format, the files that are of it and what they become, for people."""
 SHOWN_BYTES = 1 << 10

@@ -1,0 +1,164 @@
+"""Files of evaluation harnesses: what a trial becomes, that none that broke off is a success, and that nothing private is kept."""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from health_assets_tests.support import harnesses_made as made
+from health_assets_tests.support.foreign_lines import lines_of
+from health_assets_tests.support.projects import Project
+
+ARRIVED = datetime(2026, 6, 7, 13, 50, tzinfo=UTC)
+
+
+def fingerprint_of(content: str) -> str:
+    """What is kept of a text that is private: 32 letters of its digest."""
+    return "".join(
+        chr(ord("g") + int(digit)) if digit.isdigit() else digit for digit in sha256(content.encode()).hexdigest()[:32]
+    )
+
+
+MAIL_7 = fingerprint_of("mail__mail-7")
+UNTIMED = {"started_at": ARRIVED.isoformat(), "ended_at": ARRIVED.isoformat(), "is_timed": False}
+Made = dict[str, Any]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def read(project: Project, *contents: Any, name: str = "a.json", folder: str = "nightly") -> tuple[list[Made], Made]:
+    """What becomes of files of that name, a folder each, and what was noted; nothing of them may be rejected."""
+    for number, content in enumerate(contents):
+        text = content if isinstance(content, str) else json.dumps(content)
+        project.write_bytes(f"{number:03d}/{folder}/{name}", text.encode(), modified=ARRIVED)
+    rows, notes = lines_of(project)
+    assert [row["fault"] for row in rows if row["fault"] is not None] == []
+    return [json.loads(row["line"]) for row in rows], dict(notes)
+
+
+def of_type(kind: str, lines: Iterable[Made]) -> list[Made]:
+    return [line for line in lines if line["type"] == kind]
+
+
+def without(line: Made, *names: str) -> Made:
+    return {name: value for name, value in line.items() if name not in names}
+
+
+def outcomes(project: Project, *contents: Any, **of: Any) -> list[tuple[str, str | None]]:
+    lines, _ = read(project, *contents, **of)
+    return [(run["status"], run.get("error")) for run in of_type("execution", lines)]
+
+
+# -- Harbor --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_of_harbor_is_an_execution_of_the_time_of_its_agent_alone(project: Project) -> None:
+    assert read(project, made.harbor_trial(1, 1.0), name="result.json") == (
+        [
+            {
+                "type": "execution",
+                "execution_id": "00000000-0000-4000-8000-000000000001",
+                "agent_id": "clerk:acme/atlas-mini",
+                "session_id": "job-1",
+                "model": "acme/atlas-mini",
+                "task_id": "office-bench/sort-mail",
+                "task_source": "evaluation",
+                "started_at": "2026-06-07T13:02:00.500000+00:00",
+                "ended_at": "2026-06-07T13:02:30.500000+00:00",
+                "status": "success",
+                "input_tokens": 900, "output_tokens": 50, "cache_read_tokens": 400, "cost_usd": 0.02,
+            }
+        ],
+        {},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reward", "exception", "outcome"),
+    [(1.0, None, ("success", None)), (1, None, ("success", None)), (0.0, None, ("failure", None)),
+     (0.99, None, ("failure", None)), (1.0, made.HARBOR_TIMEOUT, ("failure", "AgentTimeoutError")),
+     (0.0, made.HARBOR_TIMEOUT, ("failure", "AgentTimeoutError")),
+     (None, made.HARBOR_TIMEOUT, ("failure", "AgentTimeoutError"))],
+)  # fmt: skip
+def test_a_reward_of_one_is_a_success_unless_the_trial_broke_off(
+    project: Project, reward: float | None, exception: Made | None, outcome: tuple[str, str | None]
+) -> None:
+    assert outcomes(project, made.harbor_trial(1, reward, exception_info=exception)) == [outcome]
+
+
+def test_a_single_reward_counts_whatever_its_name_and_of_several_the_one_called_reward(project: Project) -> None:
+    def trial(**rewards: float) -> Made:
+        return made.harbor_trial(1, 1.0, verifier_result={"rewards": rewards})
+
+    assert outcomes(project, trial(passed=1), trial(passed=0), trial(reward=0, style=1)) == [
+        ("success", None), ("failure", None), ("failure", None),
+    ]  # fmt: skip
+
+
+def test_several_rewards_without_that_name_do_not_tell_the_outcome(project: Project) -> None:
+    trial = made.harbor_trial(1, 1.0, verifier_result={"rewards": {"style": 1, "tests": 1}})
+    project.write_bytes("result.json", json.dumps(trial).encode())
+    [row], _ = lines_of(project)
+    assert (row["fault"], row["line"]) == ("status of the execution is missing", "")
+
+
+def test_what_harbor_does_not_know_is_left_out(project: Project) -> None:
+    """Trials of agents that report nothing, of local tasks, and of agents that could not be set up."""
+    trial = made.harbor_trial(
+        1, None, exception_info=made.HARBOR_TIMEOUT, source=None, agent_execution=None, agent_result=None,
+        agent_info={"name": "oracle", "version": "1.0.0", "model_info": None},
+    )  # fmt: skip
+    [run], _ = read(project, trial)
+    assert without(run, "execution_id", "session_id") == {
+        "type": "execution", "agent_id": "oracle", "agent_version": "1.0.0", "task_id": "sort-mail",
+        "task_source": "evaluation", "started_at": "2026-06-07T13:01:00.500000+00:00", "ended_at": "2026-06-07T13:03:00.500000+00:00",
+        "status": "failure", "error": "AgentTimeoutError",
+    }  # fmt: skip
+
+
+def test_tokens_of_a_cache_that_are_no_part_of_the_input_are_left_out(project: Project) -> None:
+    usage = {"n_input_tokens": 100, "n_cache_tokens": 5000, "n_output_tokens": 7}
+    [run], _ = read(project, made.harbor_trial(1, 1.0, agent_result=usage))
+    assert {name: value for name, value in run.items() if "tokens" in name} == {"input_tokens": 100, "output_tokens": 7}
+
+
+def test_other_files_of_a_job_of_harbor_are_counted(project: Project) -> None:
+    unverified, unfinished = made.harbor_trial(1, None), made.harbor_trial(2, 1.0, finished_at=None)
+    assert read(project, made.HARBOR_JOB, *made.HARBOR_CONFIGS, unverified, unfinished) == (
+        [],
+        {
+            "Harbor result of a job, whose trials are in files of their own": 1,
+            "Harbor configuration": 2,
+            "Harbor trial that nobody verified": 1,
+            "Harbor trial that has no end": 1,
+        },
+    )
+
+
+def test_steps_of_an_atif_trajectory_that_have_a_time_are_model_calls(project: Project) -> None:
+    common = {
+        "type": "model_call", "model": "acme/atlas-mini", "agent_id": "clerk:acme/atlas-mini",
+        "execution_id": "walk-1", "status": "success", "input_tokens": 700, "output_tokens": 20, "cost_usd": 0.01,
+    }  # fmt: skip
+    assert read(project, made.ATIF, name="trajectory.json") == (
+        [
+            common | {"call_id": "walk-1:2", "ended_at": "2026-06-07T13:00:02+00:00"},
+            common | {"call_id": "walk-1:5", "ended_at": "2026-06-07T13:00:05+00:00"},
+        ],
+        {},
+    )
+
+
+def test_an_atif_trajectory_without_times_is_counted(project: Project) -> None:
+    steps = [made.atif_step(2, timestamp=None)]
+    assert read(project, made.ATIF | {"steps": steps}) == (
+        [],
+        {"ATIF trajectory that tells of no call of a model with a time": 1},
+    )

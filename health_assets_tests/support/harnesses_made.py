@@ -1,0 +1,88 @@
+"""Files of evaluation harnesses as they write them: made by hand after files that they really wrote, in our own words.
+
+Where one holds a prompt, code or a path, it holds `SECRET`, which no table may have.
+"""
+
+from typing import Any
+
+Record = dict[str, Any]
+
+SECRET = "swordfish"
+
+# -- Harbor: result.json of a trial, as versions of January to August 2026 write it --------------------------------------
+
+
+def harbor_trial(number: int, reward: float | None, **changed: Any) -> Record:
+    """A trial of the task `sort-mail`, started in the minute of its number; the agent alone ran 30 s of two minutes."""
+
+    def at(second: int) -> str:
+        return f"2026-06-07T13:{number + second // 60:02d}:{second % 60:02d}.500000Z"
+
+    def phase(start: int, end: int) -> Record:
+        return {"started_at": at(start), "finished_at": at(end)}
+
+    return {
+        "id": f"00000000-0000-4000-8000-{number:012d}",
+        "task_name": "sort-mail",
+        "trial_name": f"sort-mail__aBc{number:04d}",
+        "trial_uri": f"file:///home/{SECRET}/jobs/nightly/sort-mail__aBc{number:04d}",
+        "task_id": {"git_url": "https://git.example/tasks.git", "git_commit_id": "0a1b", "path": "sort-mail"},
+        "source": "office-bench",
+        "task_checksum": "5" * 64,
+        "config": {
+            "trial_name": f"sort-mail__aBc{number:04d}", "trials_dir": f"/home/{SECRET}/jobs/nightly",
+            "agent": {"name": "clerk", "model_name": "acme/atlas-mini", "kwargs": {}}, "job_id": "job-1",
+        },
+        "agent_info": {"name": "clerk", "version": "unknown", "model_info": {"name": "atlas-mini", "provider": "acme"}},
+        "agent_result": {
+            "n_input_tokens": 900, "n_cache_tokens": 400, "n_output_tokens": 50, "cost_usd": 0.02,
+            "rollout_details": None, "metadata": None,
+        },
+        "verifier_result": None if reward is None else {"rewards": {"reward": reward}},
+        "exception_info": None,
+        "started_at": at(0), "finished_at": at(120),
+        "environment_setup": phase(0, 40), "agent_setup": phase(40, 60),
+        "agent_execution": phase(60, 90), "verifier": phase(90, 120),
+        **changed,
+    }  # fmt: skip
+
+
+HARBOR_TIMEOUT = {
+    "exception_type": "AgentTimeoutError", "exception_message": f"the task was: find the {SECRET}",
+    "exception_traceback": f"File /home/{SECRET}/agent.py", "occurred_at": "2026-06-07T15:00:00",
+}  # fmt: skip
+HARBOR_JOB = {
+    "id": "job-1", "started_at": "2026-06-07T15:00:00", "finished_at": "2026-06-07T15:30:00", "n_total_trials": 2,
+    "stats": {"n_trials": 2, "n_errors": 1, "evals": {}},
+}  # fmt: skip
+HARBOR_CONFIGS = [
+    {"trial_name": "sort-mail__aBc0001", "trials_dir": f"/home/{SECRET}", "agent": {}, "verifier": {}},
+    {"job_name": "nightly", "jobs_dir": f"/home/{SECRET}", "agents": [], "verifier": {}},
+]
+
+
+# -- ATIF 1.6 and 1.7: the trajectory of a trial of Harbor ---------------------------------------------------------------
+
+
+def atif_step(step_id: int, **changed: Any) -> Record:
+    return {
+        "step_id": step_id, "timestamp": f"2026-06-07T13:00:{step_id:02d}Z", "source": "agent", "message": SECRET,
+        "model_name": "acme/atlas-mini",
+        "tool_calls": [{"tool_call_id": "t1", "function_name": "exec", "arguments": {"command": SECRET}}],
+        "metrics": {"prompt_tokens": 700, "completion_tokens": 20, "cached_tokens": 900, "cost_usd": 0.01}, **changed,
+    }  # fmt: skip
+
+
+ATIF: Record = {
+    "schema_version": "ATIF-v1.6",
+    "session_id": "walk-1",
+    "agent": {"name": "clerk", "version": "2.0.0", "model_name": "acme/atlas-mini"},
+    "steps": [
+        {"step_id": 1, "timestamp": "2026-06-07T13:00:01Z", "source": "user", "message": SECRET},
+        atif_step(2),
+        atif_step(3, is_copied_context=True),
+        atif_step(4, timestamp=None),
+        atif_step(5, model_name=None),
+    ],
+    "final_metrics": {"total_prompt_tokens": 1400},
+}
