@@ -450,6 +450,13 @@ TARGETS: dict[str, Target] = {
         as_documents("result.json"), 100,
     ),
     "atif": Target(lambda: dumped(harnesses_made.ATIF), as_documents("trajectory.json"), 100),
+    "terminal_bench": Target(
+        lambda: dumped(
+            harnesses_made.terminal_bench_run(harnesses_made.terminal_bench_trial(1, True)),
+            harnesses_made.old_terminal_bench_trial(2, True), harnesses_made.TERMINAL_BENCH_METADATA,
+        ),
+        as_documents("results.json"), 100,
+    ),
     "langfuse": Target(
         lambda: dumped(
             foreign_logs_made.LANGFUSE_TRACE, [foreign_logs_made.LANGFUSE_TRACE], langfuse_made.download(),

@@ -162,3 +162,72 @@ def test_an_atif_trajectory_without_times_is_counted(project: Project) -> None:
         [],
         {"ATIF trajectory that tells of no call of a model with a time": 1},
     )
+
+
+# -- Terminal-Bench ------------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_of_terminal_bench_is_the_same_execution_in_the_file_of_its_run_and_in_its_own(
+    project: Project,
+) -> None:
+    trial = made.terminal_bench_trial(1, True)
+    expected = {
+        "type": "execution",
+        "execution_id": "10000000-0000-4000-8000-000000000001",
+        "agent_id": "night_shift_1",
+        "task_id": "fix-clock",
+        "task_source": "evaluation",
+        "started_at": "2026-06-07T13:02:00+00:00",
+        "ended_at": "2026-06-07T13:03:00+00:00",
+        "status": "success",
+    }
+    assert read(project, made.terminal_bench_run(trial), trial, name="results.json") == ([expected, expected], {})
+
+
+@pytest.mark.parametrize(
+    ("is_resolved", "failure_mode", "outcome"),
+    [(True, "unset", ("success", None)), (True, "none", ("success", None)), (True, None, ("success", None)),
+     (False, "unset", ("failure", None)), (True, "agent_timeout", ("failure", "agent_timeout")),
+     (False, "agent_timeout", ("failure", "agent_timeout")), (None, "parse_error", ("failure", "parse_error")),
+     (None, "unknown_agent_error", ("failure", "unknown_agent_error"))],
+)  # fmt: skip
+def test_a_resolved_task_is_a_success_unless_the_trial_broke_off(
+    project: Project, is_resolved: bool | None, failure_mode: str, outcome: tuple[str, str | None]
+) -> None:
+    assert outcomes(project, made.terminal_bench_trial(1, is_resolved, failure_mode)) == [outcome]
+
+
+def test_an_agent_that_could_not_be_set_up_has_the_times_of_its_trial(project: Project) -> None:
+    times = {"agent_started_at": None, "agent_ended_at": None}
+    [run], _ = read(project, made.terminal_bench_trial(1, False, "agent_installation_failed", **times))
+    assert (run["started_at"], run["ended_at"]) == ("2026-06-07T13:00:00+00:00", "2026-06-07T13:10:00+00:00")
+
+
+def test_old_trials_have_the_time_of_their_file_and_are_of_the_agent_of_their_folder(project: Project) -> None:
+    """As of July 2025: no times, another name of the id, and no run in the trial's name."""
+    trials = [made.old_terminal_bench_trial(number, number == 1) for number in (1, 2)]
+    project.write_bytes(
+        "runs/dusk/results.json", json.dumps(made.terminal_bench_run(*trials)).encode(), modified=ARRIVED
+    )
+    own = "runs/dusk/fix-clock/fix-clock.2-of-5/results.json"
+    project.write_bytes(own, json.dumps(trials[1]).encode(), modified=ARRIVED)
+    project.write_bytes("results.json", json.dumps(made.old_terminal_bench_trial(3, False)).encode(), modified=ARRIVED)
+    rows, notes = lines_of(project)
+    common = {
+        "type": "execution", "task_id": "fix-clock", "task_source": "evaluation", "input_tokens": 700,
+        "output_tokens": 30, **UNTIMED,
+    }  # fmt: skip
+
+    def run(number: int, agent_id: str, status: str) -> Made:
+        execution_id = f"20000000-0000-4000-8000-{number:012d}"
+        return common | {"execution_id": execution_id, "agent_id": agent_id, "status": status}
+
+    found = sorted((json.loads(row["line"]) for row in rows), key=lambda line: line["execution_id"])
+    second = run(2, "dusk", "failure")
+    assert found == [run(1, "dusk", "success"), second, second, run(3, "terminal-bench", "failure")]
+    assert notes.total() == 4
+
+
+def test_metadata_of_a_run_of_terminal_bench_is_counted(project: Project) -> None:
+    note = "Terminal-Bench metadata of a run, whose results are in a file of their own"
+    assert read(project, made.TERMINAL_BENCH_METADATA, name="run_metadata.json") == ([], {note: 1})

@@ -24,6 +24,7 @@ NAME_OF_TARGET = {
     "phoenix": ("Phoenix", "annotations.json"), "phoenix_lines": ("Phoenix", "annotations.jsonl"),
     "claude_code": ("Claude Code", "session.jsonl"), "codex": ("Codex", "rollout.jsonl"),
     "harbor": ("Harbor", "result.json"), "atif": ("ATIF", "trajectory.json"),
+    "terminal_bench": ("Terminal-Bench", "results.json"), 
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
 SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"

@@ -86,3 +86,45 @@ ATIF: Record = {
     ],
     "final_metrics": {"total_prompt_tokens": 1400},
 }
+
+# -- Terminal-Bench: results.json of a run and of each trial, September 2025; rows of July 2025 have no times ------------
+
+
+def terminal_bench_trial(number: int, is_resolved: bool | None, failure_mode: str = "unset", **changed: Any) -> Record:
+    """A trial of the task `fix-clock`, whose agent ran a minute."""
+    return {
+        "id": f"10000000-0000-4000-8000-{number:012d}",
+        "trial_name": f"fix-clock.{number}-of-5.night_shift_1",
+        "task_id": "fix-clock",
+        "instruction": f"Find the {SECRET}.",
+        "is_resolved": is_resolved,
+        "failure_mode": failure_mode,
+        "parser_results": {"test_clock": "passed"} if is_resolved else None,
+        "recording_path": f"/home/{SECRET}/agent.cast",
+        "total_input_tokens": 0, "total_output_tokens": 0,
+        "trial_started_at": "2026-06-07T13:00:00+00:00", "trial_ended_at": "2026-06-07T13:10:00+00:00",
+        "agent_started_at": "2026-06-07T13:02:00+00:00", "agent_ended_at": "2026-06-07T13:03:00+00:00",
+        "test_started_at": "2026-06-07T13:04:00+00:00", "test_ended_at": "2026-06-07T13:05:00+00:00",
+        **changed,
+    }  # fmt: skip
+
+
+def old_terminal_bench_trial(number: int, is_resolved: bool) -> Record:
+    return {
+        "uuid": f"20000000-0000-4000-8000-{number:012d}", "trial_name": f"fix-clock.{number}-of-5",
+        "task_id": "fix-clock", "instruction": SECRET, "is_resolved": is_resolved, "failure_mode": "unset",
+        "parser_results": {}, "recording_path": SECRET, "total_input_tokens": 700, "total_output_tokens": 30,
+    }  # fmt: skip
+
+
+def terminal_bench_run(*trials: Record) -> Record:
+    return {
+        "id": "run-1", "results": list(trials), "pass_at_k": {}, "n_resolved": 1, "n_unresolved": len(trials) - 1,
+        "resolved_ids": ["fix-clock"], "unresolved_ids": ["fix-clock"], "accuracy": 0.5,
+    }  # fmt: skip
+
+
+TERMINAL_BENCH_METADATA = {
+    "run_id": "night_shift_1", "dataset_name": "clock-bench", "dataset_version": "0.1.1", "agent_name": "clerk",
+    "output_path": f"/home/{SECRET}", "n_concurrent_trials": 4, "n_attempts": 5, "model_name": "acme/atlas-mini",
+}  # fmt: skip

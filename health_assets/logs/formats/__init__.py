@@ -92,7 +92,7 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
 CLAUDE_CODE, CODEX = "Claude Code", "Codex"
 PRIVATE = (
-    CLAUDE_CODE, CODEX, "Harbor", "ATIF"
+    CLAUDE_CODE, CODEX, "Harbor", "ATIF", "Terminal-Bench"
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
 FORMATS: tuple[Format, ...] = (
@@ -111,6 +111,7 @@ FORMATS: tuple[Format, ...] = (
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
     *_declared("Harbor", "harbor"),
     *_declared("ATIF", "atif"),
+    *_declared("Terminal-Bench", "terminal_bench"),
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
 )
@@ -127,6 +128,7 @@ DESCRIPTIONS = {
     "tau2-bench": (".json", "executions, model calls, tool calls"),
     "Harbor": (".json", "executions"),
     "ATIF": (".json", "model calls"),
+    "Terminal-Bench": (".json", "executions"),
 }
 """By format, the files that are of it and what they become, for people."""
 SHOWN_BYTES = 1 << 10
