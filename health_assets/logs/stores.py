@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _ROTATED = r"([.-]\d+|[.-]\d{4}-\d\d-\d\d([_T-]\d\d([-:]?\d\d){0,2})?)?(\.gz(\.\d+)?)?$"
 """The ending that log rotation gives a name: `.1`, or a date as `-20260607` or `.2026-06-07_13`, and `.gz`, `.gz.1`."""
-ENDINGS = ("jsonl", "ndjson", "json")
+ENDINGS = ("jsonl", "ndjson", "json", "traj")
 """Endings of names that count; a name may have the ending of log rotation behind them, and `.gz`."""
 LOG_NAME = re.compile(rf"(\.({'|'.join(ENDINGS)}){_ROTATED}|\.eval$)", re.IGNORECASE)
 LINES_NAME = re.compile(rf"\.(jsonl|ndjson){_ROTATED}", re.IGNORECASE)

@@ -457,6 +457,12 @@ TARGETS: dict[str, Target] = {
         ),
         as_documents("results.json"), 100,
     ),
+    "swe_agent": Target(
+        lambda: dumped(harnesses_made.swe_agent_0(), harnesses_made.swe_agent_1()), as_documents("mail__mail-7.traj"), 100
+    ),
+    "mini_swe_agent": Target(
+        lambda: dumped(harnesses_made.MINI_SWE_AGENT), as_documents("mail__mail-7.traj.json"), 100
+    ),
     "langfuse": Target(
         lambda: dumped(
             foreign_logs_made.LANGFUSE_TRACE, [foreign_logs_made.LANGFUSE_TRACE], langfuse_made.download(),

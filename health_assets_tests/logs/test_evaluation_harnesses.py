@@ -231,3 +231,76 @@ def test_old_trials_have_the_time_of_their_file_and_are_of_the_agent_of_their_fo
 def test_metadata_of_a_run_of_terminal_bench_is_counted(project: Project) -> None:
     note = "Terminal-Bench metadata of a run, whose results are in a file of their own"
     assert read(project, made.TERMINAL_BENCH_METADATA, name="run_metadata.json") == ([], {note: 1})
+
+
+# -- SWE-agent and mini-swe-agent ----------------------------------------------------------------------------------------
+
+
+def test_a_trajectory_of_swe_agent_is_an_execution_of_the_time_of_its_file(project: Project) -> None:
+    common = {
+        "type": "execution", "input": MAIL_7, "status": "success", "cost_usd": 1.25, "input_tokens": 5000, "output_tokens": 300, "api_calls": 3, "actions": ["open", "submit"],
+        **UNTIMED,
+    }  # fmt: skip
+    lines, notes = read(project, made.swe_agent_0(), made.swe_agent_1(), name="mail__mail-7.traj")
+    assert [without(line, "execution_id") for line in lines] == [
+        common | {"agent_id": "SWE-agent"},
+        common | {"agent_id": "SWE-agent:atlas-mini", "model": "atlas-mini", "agent_version": "1.0.1"},
+    ]
+    assert notes.keys() == {
+        "SWE-agent record without an end: its time is the modification time of its file, its duration is not known"
+    }
+
+
+def test_an_old_trajectory_is_of_the_model_that_its_folder_is_named_after(project: Project) -> None:
+    folder = "gpt-4__mail-bench__default__t-0.00__p-0.95__c-3.00__install-1"
+    [run], _ = read(project, made.swe_agent_0(), name="mail__mail-7.traj", folder=folder)
+    assert run["agent_id"] == "SWE-agent:gpt-4"
+
+
+def test_a_run_that_did_not_submit_by_itself_is_a_failure(project: Project) -> None:
+    ends = ("submitted", "submitted (exit_cost)", "exit_context", None)
+    assert outcomes(project, *map(made.swe_agent_0, ends), name="mail__mail-7.traj") == [
+        ("success", None), ("failure", "exit_cost"), ("failure", "exit_context"), ("failure", None),
+    ]  # fmt: skip
+
+
+def test_the_same_trajectory_is_the_same_execution_in_another_folder(project: Project) -> None:
+    first, second = read(project, made.swe_agent_1(), made.swe_agent_1(), name="mail__mail-7.traj")[0]
+    assert first == second
+
+
+def test_a_trajectory_of_mini_swe_agent_is_an_execution_with_its_calls(project: Project) -> None:
+    lines, notes = read(project, made.MINI_SWE_AGENT, name="mail__mail-7.traj.json")
+    [run] = of_type("execution", lines)
+    assert without(run, "execution_id") == {
+        "type": "execution", "agent_id": "mini-swe-agent:acme/atlas-mini", "agent_version": "1.15.0",
+        "model": "acme/atlas-mini", "input": MAIL_7,
+        "started_at": "2026-06-07T13:00:10+00:00", "ended_at": "2026-06-07T13:00:40+00:00", "status": "success", "cost_usd": 0.5, "api_calls": 3,
+        "actions": ["bash", "bash"],
+    }  # fmt: skip
+    whose = {"agent_id": run["agent_id"], "execution_id": run["execution_id"]}
+    assert of_type("model_call", lines) == [
+        whose | {
+            "type": "model_call", "call_id": f"gen-{second}", "model": "acme/atlas-mini",
+            "response_model": "atlas-mini-0607", "ended_at": f"2026-06-07T13:00:{second}+00:00", "status": "success",
+            "input_tokens": 800, "output_tokens": 60, "cache_read_tokens": 500, "reasoning_tokens": 40, "cost_usd": 0.004,
+        } for second in (10, 25, 40)
+    ]  # fmt: skip
+    assert of_type("tool_call", lines) == [
+        whose | {
+            "type": "tool_call", "call_id": f"{run['execution_id']}:tool_call:{place}", "tool": "bash",
+            "ended_at": "2026-06-07T13:00:40+00:00", "status": status,
+        } for place, status in enumerate(("success", "failure"))
+    ]  # fmt: skip
+    assert notes == {}
+
+
+def test_a_run_of_mini_swe_agent_that_hit_a_limit_is_a_failure(project: Project) -> None:
+    info = made.MINI_SWE_AGENT["info"] | {"exit_status": "LimitsExceeded"}
+    assert outcomes(project, made.MINI_SWE_AGENT | {"info": info}) == [("failure", "LimitsExceeded")]
+
+
+def test_a_run_outside_of_a_benchmark_is_known_by_what_it_was_asked(project: Project) -> None:
+    lines, _ = read(project, without(made.MINI_SWE_AGENT, "instance_id", "trajectory_format"))
+    [run] = of_type("execution", lines)
+    assert run["input"] == fingerprint_of(made.SECRET)

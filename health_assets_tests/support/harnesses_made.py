@@ -128,3 +128,66 @@ TERMINAL_BENCH_METADATA = {
     "run_id": "night_shift_1", "dataset_name": "clock-bench", "dataset_version": "0.1.1", "agent_name": "clerk",
     "output_path": f"/home/{SECRET}", "n_concurrent_trials": 4, "n_attempts": 5, "model_name": "acme/atlas-mini",
 }  # fmt: skip
+
+# -- SWE-agent: a .traj of 0.x, and of 1.0.1 and 1.1.0, which begins otherwise and holds its configuration as a text -----
+
+SWE_AGENT_STEPS = [
+    {"action": f"open {SECRET}.py\n", "observation": SECRET, "response": SECRET, "thought": SECRET, "state": "{}"},
+    {"action": f"./{SECRET}.sh", "observation": SECRET, "response": SECRET, "thought": SECRET, "state": "{}"},
+    {"action": "submit", "observation": SECRET, "response": SECRET, "thought": SECRET, "state": "{}"},
+]
+SWE_AGENT_STATS = {"instance_cost": 1.25, "tokens_sent": 5000, "tokens_received": 300, "api_calls": 3}
+
+
+def swe_agent_0(exit_status: str | None = "submitted") -> Record:
+    info = {"exit_status": exit_status, "submission": SECRET, "model_stats": SWE_AGENT_STATS | {"total_cost": 99.0}}
+    return {"environment": "swe_main", "trajectory": SWE_AGENT_STEPS, "history": [], "info": info}
+
+
+def swe_agent_1(exit_status: str = "submitted") -> Record:
+    replay = (
+        '{"env":{"repo":{"repo_name":"testbed"}},"agent":{"name":"main","model":{"name":"atlas-mini","top_p":1.0}}}'
+    )
+    return {
+        "trajectory": SWE_AGENT_STEPS,
+        "history": [],
+        "info": {
+            "swe_agent_hash": "0a1b", "swe_agent_version": "1.0.1", "submission": SECRET, "exit_status": exit_status,
+            "model_stats": SWE_AGENT_STATS,
+        },
+        "replay_config": replay,
+        "environment": "mail__mail-7",
+    }  # fmt: skip
+
+
+# -- mini-swe-agent: a .traj.json of 1.15 --------------------------------------------------------------------------------
+
+
+def _mini_answer(second: int, command: str) -> Record:
+    usage = {
+        "prompt_tokens": 800, "completion_tokens": 60, "cost": 0.004,
+        "prompt_tokens_details": {"cached_tokens": 500}, "completion_tokens_details": {"reasoning_tokens": 40},
+    }  # fmt: skip
+    response = {"id": f"gen-{second}", "model": "atlas-mini-0607", "created": 1780837200 + second, "usage": usage}
+    return {"role": "assistant", "content": f"```bash\n{command} {SECRET}\n```", "extra": {"response": response}}
+
+
+def _mini_output(code: int) -> Record:
+    return {"role": "user", "content": f"<returncode>{code}</returncode>\n<output>\n{SECRET}\n</output>"}
+
+
+MINI_SWE_AGENT: Record = {
+    "info": {
+        "exit_status": "Submitted", "submission": SECRET, "model_stats": {"instance_cost": 0.5, "api_calls": 3},
+        "mini_version": "1.15.0",
+        "config": {"agent": {"system_template": SECRET}, "model": {"model_name": "acme/atlas-mini"}},
+    },
+    "messages": [
+        {"role": "system", "content": SECRET}, {"role": "user", "content": SECRET},
+        _mini_answer(10, "ls"), _mini_output(0),
+        _mini_answer(25, "cat"), _mini_output(127),
+        _mini_answer(40, "echo"),
+    ],
+    "trajectory_format": "mini-swe-agent-1",
+    "instance_id": "mail__mail-7",
+}  # fmt: skip
