@@ -463,6 +463,9 @@ TARGETS: dict[str, Target] = {
     "mini_swe_agent": Target(
         lambda: dumped(harnesses_made.MINI_SWE_AGENT), as_documents("mail__mail-7.traj.json"), 100
     ),
+    "openhands": Target(
+        lambda: [b"\n".join(2 * dumped(harnesses_made.OPENHANDS))], as_documents("output.jsonl"), 100
+    ),
     "langfuse": Target(
         lambda: dumped(
             foreign_logs_made.LANGFUSE_TRACE, [foreign_logs_made.LANGFUSE_TRACE], langfuse_made.download(),

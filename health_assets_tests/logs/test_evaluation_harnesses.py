@@ -304,3 +304,59 @@ def test_a_run_outside_of_a_benchmark_is_known_by_what_it_was_asked(project: Pro
     lines, _ = read(project, without(made.MINI_SWE_AGENT, "instance_id", "trajectory_format"))
     [run] = of_type("execution", lines)
     assert run["input"] == fingerprint_of(made.SECRET)
+
+
+# -- OpenHands -----------------------------------------------------------------------------------------------------------
+
+
+def openhands(**changed: Any) -> str:
+    """Two lines, so that the file is one of lines."""
+    return "".join(json.dumps(made.OPENHANDS | one) + "\n" for one in (changed, {"instance_id": "other"}))
+
+
+def test_a_line_of_openhands_is_an_execution_with_its_tool_calls(project: Project) -> None:
+    lines, notes = read(project, openhands(), name="output.jsonl")
+    run, _ = of_type("execution", lines)
+    assert without(run, "execution_id") == {
+        "type": "execution", "agent_id": "Clerk:acme/atlas-mini", "agent_version": "0.35.0", "model": "acme/atlas-mini",
+        "input": MAIL_7, "started_at": "2026-06-07T13:00:00.250000+00:00",
+        "ended_at": "2026-06-07T13:00:50.250000+00:00", "status": "success", "input_tokens": 4000, "output_tokens": 90,
+        "cache_read_tokens": 1500, "cache_creation_tokens": 0, "api_calls": 2, "call_latency_s": 2.0,
+        "actions": ["execute_bash", "str_replace_editor", "finish"],
+    }  # fmt: skip
+    assert of_type("tool_call", lines)[:2] == [
+        {
+            "type": "tool_call", "call_id": f"{run['execution_id']}:tool_call:{place}", "agent_id": run["agent_id"],
+            "execution_id": run["execution_id"], "ended_at": f"2026-06-07T13:00:{second}.250000+00:00", "tool": tool,
+            "status": status,
+        }
+        for place, (second, tool, status) in enumerate(
+            [(20, "execute_bash", "failure"), (40, "str_replace_editor", "success")]
+        )
+    ]  # fmt: skip
+    assert notes == {}
+
+
+def test_a_run_of_openhands_succeeds_if_its_patch_does_or_else_if_it_finished(project: Project) -> None:
+    unfinished = made.OPENHANDS["history"][:-1]
+    limit = "RuntimeError: Agent reached maximum iteration in headless mode."
+    report = {"git_patch": "", "report": {"resolved": False}}
+    runs = [{}, {"history": unfinished}, {"error": limit}, {"test_result": report},
+            {"test_result": {"report": {"resolved": True}}, "error": limit}]  # fmt: skip
+    found = outcomes(project, *(openhands(**run) for run in runs), name="output.jsonl")
+    assert found[::2] == [
+        ("success", None), ("failure", None), ("failure", "RuntimeError"), ("failure", None), ("failure", "RuntimeError"),
+    ]  # fmt: skip
+
+
+def test_a_run_of_openhands_is_a_trial_of_an_evaluation_once_its_patch_was_judged(project: Project) -> None:
+    judged = openhands(test_result={"report": {"resolved": True}})
+    run, other = of_type("execution", read(project, judged, name="output.jsonl")[0])
+    assert (run["task_id"], run["task_source"]) == ("mail__mail-7", "evaluation")
+    assert not {"task_id", "task_source"} & other.keys()
+
+
+def test_a_run_without_events_has_the_time_of_its_file(project: Project) -> None:
+    lines, _ = read(project, openhands(history=[], error="RuntimeError: no container"), name="output.jsonl")
+    run, _ = of_type("execution", lines)
+    assert run.items() >= (UNTIMED | {"status": "failure", "agent_version": "0a1b"}).items()

@@ -191,3 +191,47 @@ MINI_SWE_AGENT: Record = {
     "trajectory_format": "mini-swe-agent-1",
     "instance_id": "mail__mail-7",
 }  # fmt: skip
+
+# -- OpenHands: a line of output.jsonl, of 0.35; 0.25 has neither the tokens nor the version of its events ---------------
+
+
+def _openhands_event(place: int, **members: Any) -> Record:
+    return {"id": place, "timestamp": f"2026-06-07T13:00:{place * 10:02d}.250000", "source": "agent", **members}
+
+
+def _openhands_call(place: int, tool: str, observation: str, **told: Any) -> list[Record]:
+    called = {"function_name": tool, "tool_call_id": f"t{place}"}
+    return [
+        _openhands_event(place, action=observation, args={"command": SECRET}, tool_call_metadata=called),
+        _openhands_event(
+            place + 1, observation=observation, content=SECRET, cause=place, tool_call_metadata=called, **told
+        ),
+    ]
+
+
+OPENHANDS: Record = {
+    "instance_id": "mail__mail-7",
+    "test_result": {"git_patch": SECRET},
+    "instruction": SECRET,
+    "metadata": {
+        "agent_class": "Clerk", "llm_config": {"model": "acme/atlas-mini", "api_key": "**********"},
+        "eval_output_dir": f"/home/{SECRET}", "start_time": "2026-06-07 12:00:00", "git_commit": "0a1b",
+    },
+    "history": [
+        _openhands_event(0, action="system", args={"content": SECRET, "openhands_version": "0.35.0"}),
+        *_openhands_call(1, "execute_bash", "run", success=False, extras={"metadata": {"exit_code": 2}}),
+        *_openhands_call(3, "str_replace_editor", "edit"),
+        _openhands_event(5, action="finish", args={}, tool_call_metadata={"function_name": "finish"}),
+    ],
+    "metrics": {
+        "accumulated_cost": 0.0,
+        "accumulated_token_usage": {
+            "model": "default", "prompt_tokens": 4000, "completion_tokens": 90, "cache_read_tokens": 1500,
+            "cache_write_tokens": 0,
+        },
+        "costs": [],
+        "response_latencies": [{"model": "acme/atlas-mini", "latency": 1.5}, {"model": "acme/atlas-mini", "latency": 2.5}],
+    },
+    "error": None,
+    "instance": {"repo": "mail/mail", "problem_statement": SECRET},
+}  # fmt: skip
