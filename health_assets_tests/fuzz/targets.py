@@ -466,6 +466,7 @@ TARGETS: dict[str, Target] = {
     "openhands": Target(
         lambda: [b"\n".join(2 * dumped(harnesses_made.OPENHANDS))], as_documents("output.jsonl"), 100
     ),
+    "metr": Target(lambda: [b"\n".join(dumped(*harnesses_made.METR))], as_documents("runs.jsonl"), 100),
     "langfuse": Target(
         lambda: dumped(
             foreign_logs_made.LANGFUSE_TRACE, [foreign_logs_made.LANGFUSE_TRACE], langfuse_made.download(),

@@ -360,3 +360,22 @@ def test_a_run_without_events_has_the_time_of_its_file(project: Project) -> None
     lines, _ = read(project, openhands(history=[], error="RuntimeError: no container"), name="output.jsonl")
     run, _ = of_type("execution", lines)
     assert run.items() >= (UNTIMED | {"status": "failure", "agent_version": "0a1b"}).items()
+
+
+# -- METR ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_metr_is_an_execution_and_a_run_of_a_person_is_none(project: Project) -> None:
+    lines, notes = read(project, "".join(json.dumps(run) + "\n" for run in made.METR), name="runs.jsonl")
+    common = {
+        "type": "execution", "agent_id": "Atlas Mini", "model": "am", "task_id": "sort_mail/main",
+        "task_source": "evaluation", "sla_s": 1800,
+    }  # fmt: skip
+    ends = [("success", None), ("failure", None), ("failure", "usageLimits"), ("failure", "usageLimits")]
+    assert lines == [
+        common | {
+            "execution_id": f"server_{number}", "started_at": 1780837200000 + number * 60_000,
+            "ended_at": 1780837245500 + number * 60_000, "status": status, **({"error": error} if error else {}),
+        } for number, (status, error) in enumerate(ends, 1)
+    ]  # fmt: skip
+    assert notes == {"METR run of a person": 1}

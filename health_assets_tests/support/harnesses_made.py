@@ -235,3 +235,21 @@ OPENHANDS: Record = {
     "error": None,
     "instance": {"repo": "mail/mail", "problem_statement": SECRET},
 }  # fmt: skip
+
+# -- METR: a line of runs.jsonl, of 2025 ---------------------------------------------------------------------------------
+
+
+def metr_run(number: int, score_binarized: int, fatal_error_from: str | None = None, **changed: Any) -> Record:
+    started_at = 1780837200000 + number * 60_000
+    return {
+        "run_id": f"server_{number}", "task_id": "sort_mail/main", "score": score_binarized / 2, "time_limit": 1800,
+        "started_at": started_at, "completed_at": started_at + 45_500, "task_family": "sort_mail",
+        "alias": "Atlas Mini", "model": "am", "fatal_error_from": fatal_error_from, "human_minutes": 12.5,
+        "human_source": "baseline", "score_binarized": score_binarized, **changed,
+    }  # fmt: skip
+
+
+METR = [
+    metr_run(1, 1), metr_run(2, 0), metr_run(3, 0, "usageLimits"), metr_run(4, 1, "usageLimits"),
+    metr_run(5, 1, alias="human", run_id=5, started_at=0),
+]  # fmt: skip

@@ -115,6 +115,7 @@ FORMATS: tuple[Format, ...] = (
     *_declared("SWE-agent", "swe_agent"),
     *_declared("mini-swe-agent", "mini_swe_agent"),
     *_declared("OpenHands", "openhands"),
+    *_declared("METR", "metr"),
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
 )
@@ -135,6 +136,7 @@ DESCRIPTIONS = {
     "SWE-agent": (".traj", "executions"),
     "mini-swe-agent": (".traj.json", "executions, model calls, tool calls"),
     "OpenHands": (".jsonl", "executions, tool calls"),
+    "METR": (".jsonl", "executions"),
 }
 """By format, the files that are of it and what they become, for people."""
 SHOWN_BYTES = 1 << 10
