@@ -467,6 +467,13 @@ TARGETS: dict[str, Target] = {
         lambda: [b"\n".join(2 * dumped(harnesses_made.OPENHANDS))], as_documents("output.jsonl"), 100
     ),
     "metr": Target(lambda: [b"\n".join(dumped(*harnesses_made.METR))], as_documents("runs.jsonl"), 100),
+    "swe_bench": Target(
+        lambda: dumped(
+            harnesses_made.SWE_BENCH_RUN, {"mail-1": harnesses_made.swe_bench_outcome(True)},
+            harnesses_made.swe_bench_outcome(False),
+        ),
+        as_documents("a/logs/mail-1/report.json"), 100,
+    ),
     "langfuse": Target(
         lambda: dumped(
             foreign_logs_made.LANGFUSE_TRACE, [foreign_logs_made.LANGFUSE_TRACE], langfuse_made.download(),

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from health_assets.core.hours import HourRange
 from health_assets_tests.support import harnesses_made as made
 from health_assets_tests.support.foreign_lines import lines_of
-from health_assets_tests.support.projects import Project
+from health_assets_tests.support.projects import Project, assert_lines_are_conserved
 
 ARRIVED = datetime(2026, 6, 7, 13, 50, tzinfo=UTC)
 
@@ -26,6 +27,21 @@ def fingerprint_of(content: str) -> str:
 MAIL_7 = fingerprint_of("mail__mail-7")
 UNTIMED = {"started_at": ARRIVED.isoformat(), "ended_at": ARRIVED.isoformat(), "is_timed": False}
 Made = dict[str, Any]
+EXECUTIONS = [
+    ("Atlas Mini", "sort_mail/main", "evaluation", "failure", 45.5, "usageLimits"),
+    ("Atlas Mini", "sort_mail/main", "evaluation", "failure", 45.5, "usageLimits"),
+    ("Atlas Mini", "sort_mail/main", "evaluation", "failure", 45.5, None),
+    ("Atlas Mini", "sort_mail/main", "evaluation", "success", 45.5, None),
+    ("Clerk:acme/atlas-mini", None, None, "success", 50.0, None),
+    ("SWE-agent:atlas-mini", None, None, "success", None, None),
+    ("clerk:acme/atlas-mini", "office-bench/sort-mail", "evaluation", "failure", 30.0, "AgentTimeoutError"),
+    ("clerk:acme/atlas-mini", "office-bench/sort-mail", "evaluation", "success", 30.0, None),
+    ("mini-swe-agent:acme/atlas-mini", None, None, "success", 30.0, None),
+    ("night_shift_1", "fix-clock", "evaluation", "failure", 60.0, "agent_timeout"),
+    ("night_shift_1", "fix-clock", "evaluation", "success", 60.0, None),
+    ("swe-bench", "mail-1", "evaluation", "success", None, None),
+]
+"""Of every file: agent, task, its source, outcome, runtime and error; of a trajectory of SWE-agent nobody knows a runtime."""
 
 
 @pytest.fixture
@@ -379,3 +395,79 @@ def test_a_run_of_metr_is_an_execution_and_a_run_of_a_person_is_none(project: Pr
         } for number, (status, error) in enumerate(ends, 1)
     ]  # fmt: skip
     assert notes == {"METR run of a person": 1}
+
+
+# -- SWE-bench -----------------------------------------------------------------------------------------------------------
+
+
+def test_instances_of_the_report_of_a_run_are_executions_of_the_time_of_its_file(project: Project) -> None:
+    lines, _ = read(project, made.SWE_BENCH_RUN, name="clerk.run-1.json")
+    ends = {
+        "mail-1": {"status": "success"}, "mail-2": {"status": "failure"}, "mail-3": {"status": "failure"},
+        "mail-4": {"status": "failure", "error": "empty_patch"},
+        "mail-5": {"status": "failure", "error": "evaluation_error"},
+    }  # fmt: skip
+    assert lines == [
+        {
+            "type": "execution", "execution_id": f"clerk.run-1.json:{task}", "agent_id": "clerk.run-1", "task_id": task,
+            "task_source": "evaluation", **UNTIMED, **end,
+        } for task, end in ends.items()
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_a_report_of_one_instance_is_an_execution_of_the_submission_above_its_logs(
+    project: Project, *, is_flat: bool
+) -> None:
+    for task, resolved in (("mail-1", True), ("mail-2", False)):
+        outcome = made.swe_bench_outcome(resolved)
+        report = outcome if is_flat else {task: outcome}
+        name = f"verified/20260607_clerk/logs/{task}/report.json"
+        project.write_bytes(name, json.dumps(report).encode(), modified=ARRIVED)
+    rows, _ = lines_of(project)
+    assert [json.loads(row["line"]) for row in rows] == [
+        {
+            "type": "execution", "execution_id": f"20260607_clerk/logs/{task}", "agent_id": "20260607_clerk",
+            "task_id": task, "task_source": "evaluation", "status": status, **UNTIMED,
+        } for task, status in (("mail-1", "success"), ("mail-2", "failure"))
+    ]  # fmt: skip
+
+
+def test_a_report_of_one_instance_beside_that_of_its_run_is_counted(project: Project) -> None:
+    report = {"mail-1": made.swe_bench_outcome(True)}
+    lines = read(project, report, name="report.json", folder="logs/run_evaluation/run-1/clerk/mail-1")
+    assert lines == ([], {"SWE-bench record that no table has a place for": 1})
+
+
+# -- all of them ---------------------------------------------------------------------------------------------------------
+
+
+def write_all(project: Project) -> None:
+    for name, content in made.every_file().items():
+        project.write_bytes(name, content, modified=ARRIVED)
+
+
+def test_trials_of_all_harnesses_come_to_the_tables(project: Project) -> None:
+    write_all(project)
+    project.materialize(HourRange.of(ARRIVED.replace(minute=0)), only=["ingest"])
+    assert_lines_are_conserved(project)
+    assert project.query("SELECT reason FROM rejected_records") == []
+    found = project.query(
+        "SELECT agent_id, task_id, task_source, status, round(runtime_s, 3), error FROM executions ORDER BY ALL"
+    )
+    assert found == EXECUTIONS
+    assert project.query("SELECT count(*) FROM model_calls") == [(5,)]
+    assert project.query("SELECT tool, status, count(*) FROM tool_calls GROUP BY ALL ORDER BY ALL") == [
+        ("bash", "failure", 1), ("bash", "success", 1), ("execute_bash", "failure", 1), ("str_replace_editor", "success", 1),
+    ]  # fmt: skip
+
+
+def test_nothing_private_is_kept_of_whole_or_damaged_files(project: Project) -> None:
+    write_all(project)
+    for name, content in made.every_file().items():
+        assert content.count(made.SECRET.encode()) > 0 or name.startswith("metr"), name
+        project.write_bytes(f"cut/{name}", content[: len(content) // 2], modified=ARRIVED)
+    rows, notes = lines_of(project)
+    assert len(rows) > 20
+    assert any(row["fault"] for row in rows)
+    assert made.SECRET not in json.dumps([rows, dict(notes)], default=str)

@@ -26,7 +26,7 @@ NAME_OF_TARGET = {
     "harbor": ("Harbor", "result.json"), "atif": ("ATIF", "trajectory.json"),
     "terminal_bench": ("Terminal-Bench", "results.json"), "swe_agent": ("SWE-agent", "mail__mail-7.traj"),
     "mini_swe_agent": ("mini-swe-agent", "mail__mail-7.traj.json"), "openhands": ("OpenHands", "output.jsonl"),
-    "metr": ("METR", "runs.jsonl"), 
+    "metr": ("METR", "runs.jsonl"), "swe_bench": ("SWE-bench", "logs/mail-1/report.json"),
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
 SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"

@@ -3,6 +3,7 @@
 Where one holds a prompt, code or a path, it holds `SECRET`, which no table may have.
 """
 
+import json
 from typing import Any
 
 Record = dict[str, Any]
@@ -253,3 +254,45 @@ METR = [
     metr_run(1, 1), metr_run(2, 0), metr_run(3, 0, "usageLimits"), metr_run(4, 1, "usageLimits"),
     metr_run(5, 1, alias="human", run_id=5, started_at=0),
 ]  # fmt: skip
+
+
+# -- SWE-bench: the report of a run (schema 2), and report.json of an instance, which some lists of results have flat ------
+
+
+def swe_bench_outcome(resolved: bool) -> Record:
+    tests = {"FAIL_TO_PASS": {"success": [f"test_{SECRET}"], "failure": []}}
+    return {
+        "patch_is_None": False, "patch_exists": True, "patch_successfully_applied": True, "resolved": resolved,
+        "tests_status": tests,
+    }  # fmt: skip
+
+
+SWE_BENCH_RUN = {
+    "total_instances": 6, "submitted_instances": 5, "completed_instances": 3, "resolved_instances": 1,
+    "unresolved_instances": 2, "empty_patch_instances": 1, "error_instances": 1,
+    "completed_ids": ["mail-1", "mail-2", "mail-3"], "incomplete_ids": ["mail-6"], "empty_patch_ids": ["mail-4"],
+    "submitted_ids": ["mail-1", "mail-2", "mail-3", "mail-4", "mail-5"], "resolved_ids": ["mail-1"],
+    "unresolved_ids": ["mail-2", "mail-3"], "error_ids": ["mail-5"], "schema_version": 2,
+}  # fmt: skip
+
+
+# -- all of them ---------------------------------------------------------------------------------------------------------
+
+
+def every_file() -> dict[str, bytes]:
+    """A file of each kind, by name, with a trial that broke off of each harness that tests for it."""
+    documents = {
+        "harbor/sort-mail__aBc0001/result.json": harbor_trial(1, 1.0),
+        "harbor/sort-mail__aBc0002/result.json": harbor_trial(2, 1.0, exception_info=HARBOR_TIMEOUT),
+        "harbor/sort-mail__aBc0001/agent/trajectory.json": ATIF,
+        "tb/results.json": terminal_bench_run(
+            terminal_bench_trial(1, True), terminal_bench_trial(2, True, "agent_timeout")
+        ),
+        "swe/mail__mail-7.traj": swe_agent_1(),
+        "mini/mail__mail-7.traj.json": MINI_SWE_AGENT,
+        "swe-bench/logs/mail-1/report.json": {"mail-1": swe_bench_outcome(resolved=True)},
+    }
+    lines = {"openhands/output.jsonl": [OPENHANDS], "metr/runs.jsonl": METR}
+    return {name: json.dumps(document, indent=1).encode() for name, document in documents.items()} | {
+        name: "".join(json.dumps(one) + "\n" for one in records).encode() for name, records in lines.items()
+    }

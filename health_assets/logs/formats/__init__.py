@@ -92,7 +92,7 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
 CLAUDE_CODE, CODEX = "Claude Code", "Codex"
 PRIVATE = (
-    CLAUDE_CODE, CODEX, "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands"
+    CLAUDE_CODE, CODEX, "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench"
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
 FORMATS: tuple[Format, ...] = (
@@ -116,6 +116,9 @@ FORMATS: tuple[Format, ...] = (
     *_declared("mini-swe-agent", "mini_swe_agent"),
     *_declared("OpenHands", "openhands"),
     *_declared("METR", "metr"),
+    *_declared("SWE-bench", "swe_bench_run"),
+    *_declared("SWE-bench", "swe_bench_instance"),
+    *_declared("SWE-bench", "swe_bench_report"),
     Format("tau-bench", lambda of: of.is_foreign_list and tau_bench.is_result(of.members), tau_bench.read),
     Format("tau2-bench", lambda of: of.is_foreign_object and tau2_bench.is_document(of.members), tau2_bench.read),
 )
@@ -137,6 +140,7 @@ DESCRIPTIONS = {
     "mini-swe-agent": (".traj.json", "executions, model calls, tool calls"),
     "OpenHands": (".jsonl", "executions, tool calls"),
     "METR": (".jsonl", "executions"),
+    "SWE-bench": (".json", "executions"),
 }
 """By format, the files that are of it and what they become, for people."""
 SHOWN_BYTES = 1 << 10
