@@ -29,8 +29,8 @@ UNTIMED = {"started_at": ARRIVED.isoformat(), "ended_at": ARRIVED.isoformat(), "
 Made = dict[str, Any]
 EXECUTIONS = [
     ("Atlas Mini", "sort_mail/main", "evaluation", "failure", 45.5, "usageLimits"),
-    ("Atlas Mini", "sort_mail/main", "evaluation", "failure", 45.5, "usageLimits"),
     ("Atlas Mini", "sort_mail/main", "evaluation", "failure", 45.5, None),
+    ("Atlas Mini", "sort_mail/main", "evaluation", "success", 45.5, "usageLimits"),
     ("Atlas Mini", "sort_mail/main", "evaluation", "success", 45.5, None),
     ("Clerk:acme/atlas-mini", None, None, "success", 50.0, None),
     ("SWE-agent:atlas-mini", None, None, "success", None, None),
@@ -99,11 +99,11 @@ def test_a_trial_of_harbor_is_an_execution_of_the_time_of_its_agent_alone(projec
 @pytest.mark.parametrize(
     ("reward", "exception", "outcome"),
     [(1.0, None, ("success", None)), (1, None, ("success", None)), (0.0, None, ("failure", None)),
-     (0.99, None, ("failure", None)), (1.0, made.HARBOR_TIMEOUT, ("failure", "AgentTimeoutError")),
+     (0.99, None, ("failure", None)), (1.0, made.HARBOR_TIMEOUT, ("success", "AgentTimeoutError")),
      (0.0, made.HARBOR_TIMEOUT, ("failure", "AgentTimeoutError")),
      (None, made.HARBOR_TIMEOUT, ("failure", "AgentTimeoutError"))],
 )  # fmt: skip
-def test_a_reward_of_one_is_a_success_unless_the_trial_broke_off(
+def test_a_reward_of_one_is_a_success_and_a_trial_without_one_that_broke_off_a_failure(
     project: Project, reward: float | None, exception: Made | None, outcome: tuple[str, str | None]
 ) -> None:
     assert outcomes(project, made.harbor_trial(1, reward, exception_info=exception)) == [outcome]
@@ -203,11 +203,11 @@ def test_a_trial_of_terminal_bench_is_the_same_execution_in_the_file_of_its_run_
 @pytest.mark.parametrize(
     ("is_resolved", "failure_mode", "outcome"),
     [(True, "unset", ("success", None)), (True, "none", ("success", None)), (True, None, ("success", None)),
-     (False, "unset", ("failure", None)), (True, "agent_timeout", ("failure", "agent_timeout")),
+     (False, "unset", ("failure", None)), (True, "agent_timeout", ("success", "agent_timeout")),
      (False, "agent_timeout", ("failure", "agent_timeout")), (None, "parse_error", ("failure", "parse_error")),
      (None, "unknown_agent_error", ("failure", "unknown_agent_error"))],
 )  # fmt: skip
-def test_a_resolved_task_is_a_success_unless_the_trial_broke_off(
+def test_a_resolved_task_is_a_success_and_one_that_nobody_judged_since_it_broke_off_a_failure(
     project: Project, is_resolved: bool | None, failure_mode: str, outcome: tuple[str, str | None]
 ) -> None:
     assert outcomes(project, made.terminal_bench_trial(1, is_resolved, failure_mode)) == [outcome]
@@ -387,7 +387,7 @@ def test_a_run_of_metr_is_an_execution_and_a_run_of_a_person_is_none(project: Pr
         "type": "execution", "agent_id": "Atlas Mini", "model": "am", "task_id": "sort_mail/main",
         "task_source": "evaluation", "sla_s": 1800,
     }  # fmt: skip
-    ends = [("success", None), ("failure", None), ("failure", "usageLimits"), ("failure", "usageLimits")]
+    ends = [("success", None), ("failure", None), ("failure", "usageLimits"), ("success", "usageLimits")]
     assert lines == [
         common | {
             "execution_id": f"server_{number}", "started_at": 1780837200000 + number * 60_000,
