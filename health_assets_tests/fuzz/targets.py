@@ -27,6 +27,7 @@ from health_assets.logs.files import Notes, list_files
 from health_assets.logs.reader import reading
 from health_assets.systems.survey.surveyed_agents import load_registry
 from health_assets_tests.support import (
+    coding_agents_made,
     coding_sessions_made,
     foreign_logs_made,
     harnesses_made,
@@ -500,6 +501,10 @@ TARGETS: dict[str, Target] = {
             coding_sessions_made.CODEX_SESSION, coding_sessions_made.CODEX_FORK, coding_sessions_made.CODEX_WITHOUT_TURNS)],
         as_documents("rollout.jsonl"), 100,
     ),
+    "gemini_cli": Target(
+        lambda: [coding_sessions_made.as_lines(coding_agents_made.GEMINI_CHAT)], as_documents("session-1.jsonl"), 100
+    ),
+    "gemini_cli_old": Target(lambda: dumped(coding_agents_made.GEMINI_OLD), as_documents("session-1.json"), 100),
     "inspect_json": Target(lambda: [(SAMPLES / "inspect.json").read_bytes()], as_documents("log.json"), 10),
     "inspect_eval": Target(lambda: [(SAMPLES / "inspect.eval").read_bytes()], as_documents("log.eval"), 10),
     "targets_yaml": Target(

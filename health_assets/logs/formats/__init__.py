@@ -21,6 +21,7 @@ from health_assets.logs.formats import (
     codex,
     coding_turns,
     declared,
+    gemini_cli,
     inspect_eval,
     langfuse,
     native_document,
@@ -90,9 +91,10 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 
 
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
-CLAUDE_CODE, CODEX = "Claude Code", "Codex"
+CLAUDE_CODE, CODEX, GEMINI_CLI = "Claude Code", "Codex", "Gemini CLI"
 PRIVATE = (
-    CLAUDE_CODE, CODEX, "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench"
+    CLAUDE_CODE, CODEX, GEMINI_CLI,
+    "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench",
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
 FORMATS: tuple[Format, ...] = (
@@ -108,6 +110,9 @@ FORMATS: tuple[Format, ...] = (
     Format(CLAUDE_CODE, lambda of: claude_code.is_beside(of.record or of.members), coding_turns.read_beside),
     Format(CODEX, lambda of: any(map(codex.is_line, of.first_records)), codex.read),
     Format(CODEX, lambda of: codex.is_beside(of.record), coding_turns.read_beside),
+    Format(GEMINI_CLI, gemini_cli.recognizes_lines, gemini_cli.read_lines),
+    Format(GEMINI_CLI, gemini_cli.recognizes_document, gemini_cli.read_document),
+    Format(GEMINI_CLI, gemini_cli.recognizes_beside, coding_turns.read_beside),
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
     *_declared("Harbor", "harbor"),
     *_declared("ATIF", "atif"),
@@ -145,7 +150,7 @@ DESCRIPTIONS = {
 """By format, the files that are of it and what they become, for people."""
 SHOWN_BYTES = 1 << 10
 """How much of the text of a rejected file is stored."""
-NO_LINES = "this looks like a session of Claude Code or Codex, but it has no JSON object a line; nothing of it is read"
+NO_LINES = "this looks like a session of a coding agent, but it has not the form of one; nothing of it is read"
 
 
 def recognized(opening: Opening, own: Sequence[Declaration] = ()) -> list[Format]:
@@ -189,7 +194,11 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
 
 def _private_reader(opening: Opening) -> Reader | None:
     """What reads a session without a line that is known as one: a new one, or one that somebody has formatted."""
-    texts = ((claude_code.TEXT, claude_code.read), (codex.TEXT, codex.read))
+    texts = (
+        (claude_code.TEXT, claude_code.read),
+        (codex.TEXT, codex.read),
+        (gemini_cli.TEXT, gemini_cli.read_lines),
+    )
     read = next((read for text, read in texts if text.search(opening.head[:SHOWN_BYTES])), None)
     if read is None or opening.is_unfinished:
         return read
