@@ -505,6 +505,7 @@ TARGETS: dict[str, Target] = {
         lambda: [coding_sessions_made.as_lines(coding_agents_made.GEMINI_CHAT)], as_documents("session-1.jsonl"), 100
     ),
     "gemini_cli_old": Target(lambda: dumped(coding_agents_made.GEMINI_OLD), as_documents("session-1.json"), 100),
+    "opencode": Target(lambda: dumped(coding_agents_made.OPENCODE), as_documents("session.json"), 100),
     "inspect_json": Target(lambda: [(SAMPLES / "inspect.json").read_bytes()], as_documents("log.json"), 10),
     "inspect_eval": Target(lambda: [(SAMPLES / "inspect.eval").read_bytes()], as_documents("log.eval"), 10),
     "targets_yaml": Target(

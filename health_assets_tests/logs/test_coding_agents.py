@@ -96,8 +96,13 @@ def test_what_a_chat_of_gemini_cli_has_besides_is_counted(project: Project) -> N
 
 
 def test_a_chat_of_an_older_gemini_cli_is_a_document_with_the_same_turns(project: Project) -> None:
-    ingested(project, "session-1.json", as_document(made.GEMINI_OLD))
-    assert rows_of(project, "executions", *RUN) == GEMINI_RUNS
+    for name, content in (
+        ("session-1.json", as_document(made.GEMINI_OLD)),
+        ("line.jsonl", as_lines([made.GEMINI_OLD])),
+    ):
+        ingested(project, name, content)
+        assert rows_of(project, "executions", *RUN) == GEMINI_RUNS
+        assert len(read(project)) == len(GEMINI_RUNS) * len(list(project.raw.iterdir()))
 
 
 def test_an_answer_of_gemini_cli_at_the_end_is_no_hand_back_if_it_may_ask_for_a_tool_besides(project: Project) -> None:
@@ -113,3 +118,62 @@ def test_turns_of_a_subagent_of_gemini_cli_have_calls_alone(project: Project) ->
     project.write_bytes("s.jsonl", as_lines([made.gemini_header(kind="subagent"), *made.GEMINI_CHAT[2:14]]))
     assert (read(project), len(read(project, "model_call")), len(read(project, "tool_call"))) == ([], 4, 3)
     assert lines_of(project)[1][f"Gemini CLI {coding_turns.SUBAGENTS_TURN}"] == 1
+
+
+# -- OpenCode ----------------------------------------------------------------------------------------------------------
+
+
+def test_turns_of_opencode_are_executions(project: Project) -> None:
+    ingested(project, "session.json", as_document(made.OPENCODE))
+    assert rows_of(project, "executions", *RUN) == [
+        ("msg_1", "success", None, after(1), after(8), 3, 2, ["bash", "read", "edit"]),
+        ("msg_120", "failure", f"{coding_turns.MODEL_ERROR}: APIError", after(120), after(121), 0, 1, []),
+        ("msg_180", "failure", "the model stopped early", after(180), after(190), 1, 0, []),
+    ]
+    shared = "agent_id, agent_version, session_id"
+    assert project.query(f"SELECT DISTINCT {shared} FROM executions") == [("opencode", "1.17.18", made.EXPORTED)]
+
+
+def test_calls_of_opencode_have_their_outcome_duration_tokens_and_cost(project: Project) -> None:
+    ingested(project, "session.json", as_document(made.OPENCODE))
+    columns = (*MODEL_CALL, "cache_creation_tokens", "latency_ms", "cost_usd")
+    tokens = (152, 30, 100, 10, 50)  # OpenCode counts 2 in, 20 out, 100 read, 10 of reasoning, 50 written
+    assert rows_of(project, "model_calls", *columns) == [
+        ("msg_1", "claude-sonnet-5", after(4), *tokens, None, 0.5),
+        ("msg_4", "claude-sonnet-5", after(5), *tokens, None, 0.5),
+        ("msg_5", "claude-sonnet-5", after(8), *tokens, 3000.0, None),
+        ("msg_60", "claude-sonnet-5", after(62), *tokens, 2000.0, 0.5),
+        ("msg_180", "claude-sonnet-5", after(190), *tokens, 10_000.0, 0.5),
+        ("msg_240", "claude-sonnet-5", after(241), *tokens, None, 0.5),
+        ("msg_300", "claude-sonnet-5", after(300), *tokens, None, 0.5),
+    ]
+    assert rows_of(project, "tool_calls", *TOOL_CALL) == [
+        ("prt_b", "read", "success", None, 250.0, after(2.25)),
+        ("prt_a", "bash", "failure", "exit code 2", 1500.0, after(3.5)),
+        ("prt_c", "edit", "failure", "the tool failed", 500.0, after(5)),
+    ]
+
+
+def test_what_a_session_of_opencode_has_besides_is_counted(project: Project) -> None:
+    project.write_bytes("session.json", as_document(made.OPENCODE))
+    counted = {"NO_EVENT": 1, "CANCELLED_TURN": 1, "OPEN_TURN": 2, "NOT_ALLOWED": 1, "UNANSWERED": 1}
+    assert lines_of(project)[1] == {f"OpenCode {getattr(coding_turns, what)}": n for what, n in counted.items()}
+
+
+def test_a_turn_of_opencode_goes_on_where_it_was_compacted(project: Project) -> None:
+    summary = made.open_answer(5, 6, "stop", made.words("So far: apples."), summary=True)
+    messages = [*made.OPENCODE["messages"][:2], summary, made.open_prompt(6, "Continue.", synthetic=True)]
+    document = made.OPENCODE | {"messages": messages}
+    project.write_bytes("session.json", as_document(document))
+    assert read(project) == []
+    document["messages"] = [*messages, made.open_answer(7, 8, "stop", made.words("It is mended."))]
+    project.write_bytes("session.json", as_document(document))
+    assert [(run["execution_id"], run["status"], run["api_calls"]) for run in read(project)] == [
+        ("msg_1", "success", 3)
+    ]
+
+
+def test_turns_of_a_session_that_another_one_of_opencode_asked_for_have_calls_alone(project: Project) -> None:
+    child = made.OPENCODE | {"info": made.OPENCODE["info"] | {"parentID": "ses_other"}}
+    project.write_bytes("session.json", as_document(child))
+    assert (read(project), len(read(project, "model_call"))) == ([], 7)

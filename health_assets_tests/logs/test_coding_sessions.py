@@ -462,6 +462,8 @@ BESIDE = {
     "sessions-index.json": b'{"version":1,"entries":[{"firstPrompt":"Mend it."}],"originalPath":"/home/ada"}',
     "codex/history.jsonl": b'{"session_id":"s","ts":1780837800,"text":"Mend it."}\n',
     "logs.json": b'[{"sessionId":"s","messageId":0,"type":"user","message":"Mend it.","timestamp":"2026-06-07T13:00:00Z"}]',
+    "ses_1.json": b'{"id":"ses_1","projectID":"p","directory":"/home/ada","title":"Mend it.","time":{"created":1}}',
+    "prt_1.json": b'{"id":"prt_1","sessionID":"ses_1","messageID":"msg_1","type":"text","text":"Mend it."}',
     "session_index.jsonl": b'{"id":"s","thread_name":"Mend it.","updated_at":"2026-06-07T13:00:00Z"}\n',
 }
 
@@ -475,7 +477,7 @@ def test_files_beside_sessions_are_counted_and_nothing_of_them_is_read(project: 
 
 WITHOUT = ("type", "subtype", "uuid", "timestamp", "sessionId", "promptId", "version", "id", "tool_use_id", "name",
            "model", "role", "stop_reason", "error", "call_id", "turn_id", "cli_version", "leafUuid", "source", "reason",
-           "codex_error_info", "status")  # fmt: skip
+           "codex_error_info", "status", "finish", "modelID", "tool")  # fmt: skip
 """Fields whose texts are names, ids and times."""
 SECRET = "hunter2-orchard"
 
@@ -551,6 +553,32 @@ def test_no_prompt_code_or_path_of_a_session_is_stored(project: Project, name: s
     holding = [table for table in tables
                if project.query(f"SELECT 1 FROM {table} AS t WHERE contains(lower(t::VARCHAR), '{SECRET}')")]  # fmt: skip
     assert holding == [], project.query(f"SELECT * FROM rejected_records AS t WHERE contains(t::VARCHAR, '{SECRET}')")
+
+
+DOCUMENTS: dict[str, tuple[Any, int]] = {
+    "opencode": (coding_agents_made.OPENCODE, 3),
+    "gemini": (coding_agents_made.GEMINI_OLD, 2),
+}
+"""Sessions that are a document, and how many executions each of them comes to."""
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_prompt_code_or_path_of_a_document_is_stored(project: Project, name: str) -> None:
+    session, count = DOCUMENTS[name]
+    content = json.dumps(with_secrets(session)).encode()
+    project.write_bytes("s.json", content)
+    project.write_bytes("s.jsonl", content)
+    project.write_bytes("formatted.json", json.dumps(with_secrets(session), indent=1).encode())
+    for share in (0.05, 0.3, 0.6, 0.99):
+        place = int(share * len(content))
+        project.write_bytes(f"cut-{share}.json", content[:place])
+        project.write_bytes(f"cut-{share}.jsonl", content[:place])
+        project.write_bytes(f"damaged-{share}.json", content[:place] + b"\xff" + content[place:])
+    project.materialize(HourRange.of(HOUR), only=["ingest"])
+    assert project.query("SELECT count(*) FROM executions") == [(count,)]
+    assert len({row["file_id"] for row in lines_of(project)[0] if row["fault"]}) == 12
+    for (table,) in project.query("SELECT table_name FROM information_schema.tables"):
+        assert project.query(f"SELECT * FROM {table} AS t WHERE contains(lower(t::VARCHAR), '{SECRET}')") == [], table
 
 
 def test_a_fingerprint_tells_contents_apart_and_has_letters_alone() -> None:

@@ -28,6 +28,7 @@ NAME_OF_TARGET = {
     "mini_swe_agent": ("mini-swe-agent", "mail__mail-7.traj.json"), "openhands": ("OpenHands", "output.jsonl"),
     "metr": ("METR", "runs.jsonl"), "swe_bench": ("SWE-bench", "logs/mail-1/report.json"),
     "gemini_cli": ("Gemini CLI", "chat.jsonl"), "gemini_cli_old": ("Gemini CLI", "chat.json"),
+    "opencode": ("OpenCode", "session.json"),
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
 SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"

@@ -25,6 +25,7 @@ from health_assets.logs.formats import (
     inspect_eval,
     langfuse,
     native_document,
+    opencode,
     otlp_document,
     phoenix,
     tau2_bench,
@@ -91,9 +92,9 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 
 
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
-CLAUDE_CODE, CODEX, GEMINI_CLI = "Claude Code", "Codex", "Gemini CLI"
+CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE = "Claude Code", "Codex", "Gemini CLI", "OpenCode"
 PRIVATE = (
-    CLAUDE_CODE, CODEX, GEMINI_CLI,
+    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE,
     "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench",
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
@@ -113,6 +114,8 @@ FORMATS: tuple[Format, ...] = (
     Format(GEMINI_CLI, gemini_cli.recognizes_lines, gemini_cli.read_lines),
     Format(GEMINI_CLI, gemini_cli.recognizes_document, gemini_cli.read_document),
     Format(GEMINI_CLI, gemini_cli.recognizes_beside, coding_turns.read_beside),
+    Format(OPENCODE, opencode.recognizes, opencode.read),
+    Format(OPENCODE, opencode.recognizes_beside, coding_turns.read_beside),
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
     *_declared("Harbor", "harbor"),
     *_declared("ATIF", "atif"),
@@ -198,6 +201,7 @@ def _private_reader(opening: Opening) -> Reader | None:
         (claude_code.TEXT, claude_code.read),
         (codex.TEXT, codex.read),
         (gemini_cli.TEXT, gemini_cli.read_lines),
+        (opencode.TEXT, opencode.read),
     )
     read = next((read for text, read in texts if text.search(opening.head[:SHOWN_BYTES])), None)
     if read is None or opening.is_unfinished:

@@ -106,6 +106,8 @@ class _Session:
             self._turns.session_id = as_name(record.get("sessionId"))
             self._turns.is_subagent = record.get("kind") == "subagent"
             self._turns.note(NO_EVENT)
+            for message in map(as_object, as_list(record.get(MESSAGES))):  # of a document in one line
+                yield from self.records(message)
         elif kind in ("gemini", "user", "error", "info"):
             if kind == "gemini" and self._answer is not None and record.get("id") == self._answer.get("id"):
                 self._answer = record
