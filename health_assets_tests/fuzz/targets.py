@@ -507,6 +507,10 @@ TARGETS: dict[str, Target] = {
     ),
     "gemini_cli_old": Target(lambda: dumped(coding_agents_made.GEMINI_OLD), as_documents("session-1.json"), 100),
     "opencode": Target(lambda: dumped(coding_agents_made.OPENCODE), as_documents("session.json"), 100),
+    "copilot_cli": Target(
+        lambda: [coding_sessions_made.as_lines(coding_agents_made.COPILOT)], as_documents("events.jsonl"), 100
+    ),
+    "cline": Target(lambda: dumped(coding_agents_made.CLINE), as_documents("ui_messages.json"), 100),
     "langsmith": Target(lambda: dumped(exports_made.LANGSMITH), as_documents("runs.json"), 100),
     "langsmith_lines": Target(lambda: [b"\n".join(dumped(*exports_made.LANGSMITH))], as_documents("runs.jsonl"), 100),
     "mlflow": Target(

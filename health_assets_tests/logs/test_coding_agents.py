@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from health_assets.core.hours import HourRange
-from health_assets.logs.formats import coding_turns
+from health_assets.logs.formats import cline, coding_turns
 from health_assets_tests.support import coding_agents_made as made
 from health_assets_tests.support.coding_sessions_made import ZERO, as_lines
 from health_assets_tests.support.foreign_lines import lines_of
@@ -177,3 +177,98 @@ def test_turns_of_a_session_that_another_one_of_opencode_asked_for_have_calls_al
     child = made.OPENCODE | {"info": made.OPENCODE["info"] | {"parentID": "ses_other"}}
     project.write_bytes("session.json", as_document(child))
     assert (read(project), len(read(project, "model_call"))) == ([], 7)
+
+
+# -- Copilot CLI -------------------------------------------------------------------------------------------------------
+
+
+def test_turns_of_copilot_cli_are_executions(project: Project) -> None:
+    ingested(project, "events.jsonl", as_lines(made.COPILOT))
+    assert rows_of(project, "executions", *RUN) == [
+        ("e-1", "success", None, after(1), after(8), 2, 1, ["bash", "task"]),
+        ("e-60", "failure", f"{coding_turns.MODEL_ERROR}: query (400)", after(60), after(61), 0, 1, []),
+        ("e-180", "success", None, after(180), after(184), 1, 0, ["create"]),
+    ]
+    shared = "agent_id, agent_version, session_id"
+    assert project.query(f"SELECT DISTINCT {shared} FROM executions") == [("copilot-cli", "1.0.77", made.WORKSPACE)]
+
+
+def test_calls_of_copilot_cli_have_their_outcome_duration_and_output(project: Project) -> None:
+    ingested(project, "events.jsonl", as_lines(made.COPILOT))
+    columns = ("call_id", "model", "execution_id", "input_tokens", "output_tokens")
+    assert rows_of(project, "model_calls", *columns) == [
+        (f"m-{seconds}", "gpt-5-mini", execution_id, None, 50)
+        for execution_id, times in (("e-1", (3, 4, 4.75, 8)), ("e-120", (121,)), ("e-180", (181,)), ("e-240", (241,)))
+        for seconds in times
+    ]
+    assert rows_of(project, "tool_calls", *TOOL_CALL) == [
+        ("call_3", "view", "success", None, 500.0, after(4.5)),
+        ("call_2", "task", "success", None, 1500.0, after(5)),
+        ("call_1", "bash", "failure", "the tool failed", 3000.0, after(6)),
+        ("call_5", "create", "success", None, 1000.0, after(182)),
+    ]
+
+
+def test_what_a_session_of_copilot_cli_has_besides_is_counted(project: Project) -> None:
+    project.write_bytes("events.jsonl", as_lines(made.COPILOT))
+    counted = {"NO_EVENT": 9, "CANCELLED_TURN": 1, "OPEN_TURN": 1, "NOT_ALLOWED": 1, "UNANSWERED": 1}
+    assert lines_of(project)[1] == {f"Copilot CLI {getattr(coding_turns, what)}": n for what, n in counted.items()}
+
+
+def test_an_answer_of_copilot_cli_is_a_hand_back_once_its_round_has_ended(project: Project) -> None:
+    turn = [made.COPILOT[0], made.COPILOT[2], made.copilot_answer(8, "It is mended.")]
+    project.write_bytes("events.jsonl", as_lines(turn))
+    assert read(project) == []
+    project.write_bytes("events.jsonl", as_lines([*turn, made.copilot("assistant.turn_end", 9)]))
+    assert [run["status"] for run in read(project)] == ["success"]
+    project.write_bytes("events.jsonl", as_lines([*turn, made.copilot("session.task_complete", 9, success=False)]))
+    assert [run["status"] for run in read(project)] == ["failure"]
+
+
+# -- Cline -------------------------------------------------------------------------------------------------------------
+
+TASK = str(made.ms(0))
+
+
+def test_turns_of_cline_are_executions(project: Project) -> None:
+    ingested(project, "ui_messages.json", as_document(made.CLINE))
+    failed, plan = f"{TASK}:{made.ms(60)}", f"{TASK}:{made.ms(180)}"
+    assert rows_of(project, "executions", *RUN) == [
+        (TASK, "success", None, after(0), after(9), 4, 0, ["readFile", "editedExistingFile", "execute_command"]),
+        (failed, "failure", coding_turns.MODEL_ERROR, after(60), after(64), 0, 2, []),
+        (plan, "success", None, after(180), after(183), 1, 0, []),
+    ]
+    shared = "agent_id, agent_version, session_id, model"
+    assert project.query(f"SELECT DISTINCT {shared} FROM executions WHERE model IS NOT NULL") == [
+        ("cline", None, TASK, "claude-opus-4-6")
+    ]
+
+
+def test_requests_of_cline_are_model_calls_with_their_tokens_and_cost(project: Project) -> None:
+    ingested(project, "ui_messages.json", as_document([*made.CLINE, made.request(242, apiProtocol="openai")]))
+    columns = ("ended_at", "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "cost_usd")
+    assert rows_of(project, "model_calls", *columns) == [
+        *((after(seconds), 160, 20, 100, 50, 0.5) for seconds in (1, 3, 5)),
+        (after(8), 160, 20, 100, 50, None),
+        *((after(seconds), 160, 20, 100, 50, 0.5) for seconds in (121, 181)),
+        (after(242), 10, 20, 100, 50, 0.5),
+    ]
+    assert project.query("SELECT count(*) FROM tool_calls") == [(0,)]
+
+
+def test_what_a_task_of_cline_has_besides_is_counted(project: Project) -> None:
+    project.write_bytes("ui_messages.json", as_document(made.CLINE))
+    assert lines_of(project)[1] == {
+        f"Cline {coding_turns.NO_EVENT}": 2,  # an answer to a question, and a tool that is being asked for
+        f"Cline {cline.NO_OUTCOME}": 3,
+        f"Cline {coding_turns.CANCELLED_TURN}": 1,
+        f"Cline {coding_turns.OPEN_TURN}": 1,
+        f"Cline {cline.NO_USAGE}": 2,
+    }
+
+
+@pytest.mark.parametrize("name", ["tasks/1/api_conversation_history.json", "tasks/1/task_metadata.json"])
+def test_files_beside_a_task_of_cline_are_counted_and_nothing_of_them_is_read(project: Project, name: str) -> None:
+    project.write_bytes(name, as_document([{"role": "user", "content": "Mend it."}]))
+    lines, notes = lines_of(project)
+    assert (lines, sum(notes.values())) == ([], 1)

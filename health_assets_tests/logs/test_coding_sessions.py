@@ -407,8 +407,9 @@ SESSIONS = {
     "claude": made.CLAUDE_SESSION,
     "codex": made.CODEX_SESSION,
     "gemini": coding_agents_made.GEMINI_CHAT,
+    "copilot": coding_agents_made.COPILOT,
 }
-RUNS = {"claude": 3, "codex": 2, "gemini": 2}
+RUNS = {"claude": 3, "codex": 2, "gemini": 2, "copilot": 3}
 """How many executions each of them comes to."""
 
 
@@ -477,7 +478,9 @@ def test_files_beside_sessions_are_counted_and_nothing_of_them_is_read(project: 
 
 WITHOUT = ("type", "subtype", "uuid", "timestamp", "sessionId", "promptId", "version", "id", "tool_use_id", "name",
            "model", "role", "stop_reason", "error", "call_id", "turn_id", "cli_version", "leafUuid", "source", "reason",
-           "codex_error_info", "status", "finish", "modelID", "tool")  # fmt: skip
+           "codex_error_info", "status", "finish", "modelID", "tool",
+           "toolCallId", "toolName", "sessionId", "copilotVersion", "messageId", "errorType", "code", "agentId", "say", "ask",
+           "modelId", "cancelReason", "apiProtocol")  # fmt: skip
 """Fields whose texts are names, ids and times."""
 SECRET = "hunter2-orchard"
 
@@ -488,6 +491,8 @@ def with_secrets(value: Any, field: str = "") -> Any:
         return {name: with_secrets(inner, name) for name, inner in value.items()}
     if isinstance(value, list):
         return [with_secrets(inner, field) for inner in value]
+    if isinstance(value, str) and value.startswith("{"):
+        return json.dumps(with_secrets(json.loads(value)))
     return f"{value} {SECRET}" if value and isinstance(value, str) and field not in WITHOUT else value
 
 
@@ -512,6 +517,15 @@ UNUSABLE: dict[str, Callable[[], list[Any]]] = {
         made.item(10**9, "function_call", name="shell", arguments=SECRET, call_id="call_y"),
         made.item(10**9, "function_call_output", call_id="call_y", output=SECRET),
         made.event(10**9, "task_complete", turn_id="t" * 2000, last_agent_message=SECRET),
+        [SECRET],
+    ],
+    "copilot": lambda: [
+        coding_agents_made.copilot("user.message", 400, content=SECRET) | {"timestamp": SECRET},
+        coding_agents_made.copilot("user.message", 401, content=SECRET) | {"id": None},
+        coding_agents_made.copilot("tool.execution_start", 402, toolName=None, toolCallId="x", arguments=SECRET),
+        coding_agents_made.copilot("user.message", 10**9, content=SECRET),
+        coding_agents_made.copilot_answer(10**9, SECRET),
+        coding_agents_made.copilot("assistant.turn_end", 10**9),
         [SECRET],
     ],
     "gemini": lambda: [
@@ -557,6 +571,7 @@ def test_no_prompt_code_or_path_of_a_session_is_stored(project: Project, name: s
 
 DOCUMENTS: dict[str, tuple[Any, int]] = {
     "opencode": (coding_agents_made.OPENCODE, 3),
+    "cline": (coding_agents_made.CLINE, 3),
     "gemini": (coding_agents_made.GEMINI_OLD, 2),
 }
 """Sessions that are a document, and how many executions each of them comes to."""

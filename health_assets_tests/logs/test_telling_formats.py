@@ -29,6 +29,7 @@ NAME_OF_TARGET = {
     "metr": ("METR", "runs.jsonl"), "swe_bench": ("SWE-bench", "logs/mail-1/report.json"),
     "gemini_cli": ("Gemini CLI", "chat.jsonl"), "gemini_cli_old": ("Gemini CLI", "chat.json"),
     "opencode": ("OpenCode", "session.json"),
+    "copilot_cli": ("Copilot CLI", "events.jsonl"), "cline": ("Cline", "ui_messages.json"),
     "langsmith": ("LangSmith", "runs.json"), "langsmith_lines": ("LangSmith", "runs.jsonl"),
     "mlflow": ("MLflow", "traces.json"), "mlflow_lines": ("MLflow", "traces.jsonl"),
     "phoenix_spans": ("Phoenix", "spans.json"), "phoenix_span_lines": ("Phoenix", "spans.jsonl"),

@@ -1,5 +1,6 @@
 """Sessions of more coding agents as these write them: made by hand after recorded ones, with values that tests expect."""
 
+import json
 from typing import Any
 
 from health_assets_tests.support.coding_sessions_made import ZERO, Record, at
@@ -148,3 +149,126 @@ OPENCODE = {
     ],
 }  # fmt: skip
 """Turns of all kinds: one with failed tools, one that its user aborted, two that failed, and two without a hand-back."""
+
+
+# -- Copilot CLI, after sessions of 1.0.77 and 1.0.78 ------------------------------------------------------------------
+
+WORKSPACE = "b4c90000-0000-4000-8000-000000000001"
+
+
+def copilot(kind: str, seconds: float, agent: str | None = None, **data: Any) -> Record:
+    own = {} if agent is None else {"agentId": agent}
+    return {"type": kind, "data": data, "id": f"e-{seconds}", "timestamp": at(seconds), "parentId": "e-0"} | own
+
+
+def copilot_answer(seconds: float, content: str, *tools: str, agent: str | None = None) -> Record:
+    return copilot("assistant.message", seconds, agent, messageId=f"m-{seconds}", model="gpt-5-mini", content=content,
+                   outputTokens=50, toolRequests=[{"toolCallId": one, "name": "bash"} for one in tools])  # fmt: skip
+
+
+def copilot_tool(seconds: float, call_id: str, name: str, agent: str | None = None) -> Record:
+    return copilot(
+        "tool.execution_start", seconds, agent, toolCallId=call_id, toolName=name, arguments={"path": "/home/ada"}
+    )
+
+
+def copilot_result(
+    seconds: float, call_id: str, *, success: bool, agent: str | None = None, code: str | None = None
+) -> Record:
+    error = {} if code is None else {"error": {"message": "no rule to make apples", "code": code}}
+    return copilot("tool.execution_complete", seconds, agent, toolCallId=call_id, success=success,
+                   result={"content": "no rule"}, **error)  # fmt: skip
+
+
+COPILOT = [
+    copilot("session.start", 0, sessionId=WORKSPACE, producer="copilot-agent", copilotVersion="1.0.77"),
+    copilot("session.model_change", 0.5, newModel="auto"),
+    copilot("user.message", 1, content="Mend the parser of apples."),
+    copilot("assistant.turn_start", 1.5, turnId="0"),
+    copilot_answer(3, "I let a helper look.", "call_1", "call_2"),
+    copilot_tool(3, "call_1", "bash"),
+    copilot_tool(3.5, "call_2", "task"),
+    copilot("user.message", 3.75, "helper", content="Look at the parser.", source="agent-helper"),
+    copilot_answer(4, "", "call_3", agent="helper"),
+    copilot_tool(4, "call_3", "view", "helper"),
+    copilot_result(4.5, "call_3", success=True, agent="helper"),
+    copilot_answer(4.75, "It has a comma.", agent="helper"),
+    copilot_result(5, "call_2", success=True),
+    copilot_result(6, "call_1", success=False, code="failure"),
+    copilot("assistant.turn_end", 6, turnId="0"),
+    copilot("assistant.turn_start", 6.5, turnId="1"),
+    copilot_answer(8, "It is mended."),
+    copilot("assistant.turn_end", 9, turnId="1"),
+    copilot("user.message", 60, content="Count the plums."),
+    copilot("session.error", 61, errorType="query", message="no plums", statusCode=400),
+    copilot("user.message", 120, content="Write notes about pears."),
+    copilot_answer(121, "", "call_4"),
+    copilot_tool(121, "call_4", "create"),
+    copilot_result(122, "call_4", success=False, code="denied"),
+    copilot("abort", 123, reason="user initiated"),
+    copilot("session.mode_changed", 179, newMode="autopilot"),
+    copilot("user.message", 180, content="Make three files."),
+    copilot_answer(181, "One.", "call_5"),
+    copilot_tool(181, "call_5", "create"),
+    copilot_result(182, "call_5", success=True),
+    copilot("user.message", 183, content="Go on.", isAutopilotContinuation=True),
+    copilot("session.task_complete", 184, success=True, summary="Three files."),
+    copilot("assistant.turn_end", 184.5, turnId="2"),
+    copilot("user.message", 240, content="Run all tests."),
+    copilot_answer(241, "I run them.", "call_6"),
+    copilot_tool(241, "call_6", "bash"),
+    copilot("session.shutdown", 250, shutdownType="routine", modelMetrics={}),
+]
+"""Turns of all kinds: with a subagent, failed, aborted, of the autopilot, and one without a hand-back."""
+
+
+# -- Cline, after tasks of October 2025 to February 2026 ---------------------------------------------------------------
+
+
+def shown(seconds: float, way: str, kind: str, text: Any = "", **fields: Any) -> Record:
+    words = text if isinstance(text, str) else json.dumps(text)
+    return {"ts": ms(seconds), "type": way, way: kind, "text": words, "conversationHistoryIndex": 0} | fields
+
+
+def request(seconds: float, **told: Any) -> Record:
+    usage = {
+        "request": "the orchard",
+        "tokensIn": 10,
+        "tokensOut": 20,
+        "cacheWrites": 50,
+        "cacheReads": 100,
+        "cost": 0.5,
+    }
+    info = {"providerId": "anthropic", "modelId": "claude-opus-4-6", "mode": "act"}
+    return shown(seconds, "say", "api_req_started", usage | told, modelInfo=info)
+
+
+CLINE = [
+    shown(0, "say", "task", "Mend the parser of apples."),
+    request(1),
+    shown(2, "say", "tool", {"tool": "readFile", "path": "/home/ada/orchard.py"}),
+    request(3),
+    shown(4, "ask", "tool", {"tool": "editedExistingFile", "path": "/home/ada"}, partial=True),
+    shown(4, "ask", "tool", {"tool": "editedExistingFile", "path": "/home/ada/orchard.py"}),
+    request(5),
+    shown(6, "ask", "followup", "Which apples?"),
+    shown(7, "say", "user_feedback", "All of them."),
+    request(8, cost=0),
+    shown(9, "say", "completion_result", "It is mended.", partial=False),
+    shown(9, "ask", "command", "make test"),
+    shown(10, "ask", "completion_result"),
+    shown(60, "say", "user_feedback", "Count the plums."),
+    request(61, cancelReason="streaming_failed", tokensIn=0, tokensOut=0),
+    shown(62, "say", "error_retry", {"attempt": 1}),
+    shown(63, "say", "api_req_retried"),
+    shown(64, "ask", "api_req_failed", "no plums"),
+    shown(120, "say", "user_feedback", "Write notes about pears."),
+    request(121, cancelReason="user_cancelled"),
+    shown(122, "ask", "resume_task"),
+    shown(180, "say", "user_feedback", "Plan the orchard."),
+    request(181),
+    shown(183, "ask", "plan_mode_respond", {"response": "Trees."}),
+    shown(240, "say", "user_feedback", "Run all tests."),
+    request(241, tokensOut=None),
+]
+"""Turns of all kinds: with a question, failed, cancelled, a plan, and one without a hand-back."""

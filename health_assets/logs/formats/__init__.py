@@ -18,8 +18,10 @@ from itertools import chain
 
 from health_assets.logs.formats import (
     claude_code,
+    cline,
     codex,
     coding_turns,
+    copilot_cli,
     declared,
     gemini_cli,
     inspect_eval,
@@ -95,8 +97,9 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
 CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE = "Claude Code", "Codex", "Gemini CLI", "OpenCode"
+COPILOT_CLI, CLINE = "Copilot CLI", "Cline"
 PRIVATE = (
-    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE,
+    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CLINE,
     "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench",
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
@@ -118,6 +121,8 @@ FORMATS: tuple[Format, ...] = (
     Format(GEMINI_CLI, gemini_cli.recognizes_beside, coding_turns.read_beside),
     Format(OPENCODE, opencode.recognizes, opencode.read),
     Format(OPENCODE, opencode.recognizes_beside, coding_turns.read_beside),
+    Format(COPILOT_CLI, copilot_cli.recognizes, copilot_cli.read),
+    Format(CLINE, cline.recognizes, cline.read),
     *_declared("LangSmith", "langsmith"),
     Format("MLflow", mlflow_traces.recognizes_lines, mlflow_traces.read_lines),
     Format("MLflow", mlflow_traces.recognizes_document, mlflow_traces.read_document),
@@ -185,7 +190,7 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         file: the file.
         head: its first bytes, at least the whole first line that is not blank where that is not very long.
     """
-    if claude_code.PRIVATE_FILE.search(file.source_file):
+    if any(private.search(file.source_file) for private in (claude_code.PRIVATE_FILE, cline.PRIVATE_FILE)):
         return coding_turns.read_beside
     opening = Opening(file.source_file, head)
     own = file.format_settings.own if file.format_settings else ()
@@ -209,6 +214,8 @@ def _private_reader(opening: Opening) -> Reader | None:
         (codex.TEXT, codex.read),
         (gemini_cli.TEXT, gemini_cli.read_lines),
         (opencode.TEXT, opencode.read),
+        (copilot_cli.TEXT, copilot_cli.read),
+        (cline.TEXT, cline.read),
     )
     read = next((read for text, read in texts if text.search(opening.head[:SHOWN_BYTES])), None)
     if read is None or opening.is_unfinished:
