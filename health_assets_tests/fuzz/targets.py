@@ -27,7 +27,9 @@ from health_assets.logs.files import Notes, list_files
 from health_assets.logs.reader import reading
 from health_assets.systems.survey.surveyed_agents import load_registry
 from health_assets_tests.support import (
+    coding_agents_made,
     coding_sessions_made,
+    exports_made,
     foreign_logs_made,
     harnesses_made,
     langfuse_made,
@@ -499,6 +501,31 @@ TARGETS: dict[str, Target] = {
         lambda: [coding_sessions_made.as_lines(lines) for lines in (
             coding_sessions_made.CODEX_SESSION, coding_sessions_made.CODEX_FORK, coding_sessions_made.CODEX_WITHOUT_TURNS)],
         as_documents("rollout.jsonl"), 100,
+    ),
+    "gemini_cli": Target(
+        lambda: [coding_sessions_made.as_lines(coding_agents_made.GEMINI_CHAT)], as_documents("session-1.jsonl"), 100
+    ),
+    "gemini_cli_old": Target(lambda: dumped(coding_agents_made.GEMINI_OLD), as_documents("session-1.json"), 100),
+    "opencode": Target(lambda: dumped(coding_agents_made.OPENCODE), as_documents("session.json"), 100),
+    "copilot_cli": Target(
+        lambda: [coding_sessions_made.as_lines(coding_agents_made.COPILOT)], as_documents("events.jsonl"), 100
+    ),
+    "cline": Target(lambda: dumped(coding_agents_made.CLINE), as_documents("ui_messages.json"), 100),
+    "langsmith": Target(lambda: dumped(exports_made.LANGSMITH), as_documents("runs.json"), 100),
+    "langsmith_lines": Target(lambda: [b"\n".join(dumped(*exports_made.LANGSMITH))], as_documents("runs.jsonl"), 100),
+    "mlflow": Target(
+        lambda: dumped(exports_made.MLFLOW, exports_made.mlflow_old_trace(1), {"spans": exports_made.MLFLOW[0]["data"]["spans"]}),
+        as_documents("traces.json"), 100,
+    ),
+    "mlflow_lines": Target(
+        lambda: [b"\n".join(dumped(*map(exports_made.mlflow_row, exports_made.MLFLOW)))], as_documents("traces.jsonl"), 100
+    ),
+    "phoenix_spans": Target(
+        lambda: dumped({"data": exports_made.PHOENIX_SPANS, "next_cursor": None}, exports_made.PHOENIX_SPANS),
+        as_documents("spans.json"), 100,
+    ),
+    "phoenix_span_lines": Target(
+        lambda: [b"\n".join(dumped(*exports_made.phoenix_rows()))], as_documents("spans.jsonl"), 100
     ),
     "inspect_json": Target(lambda: [(SAMPLES / "inspect.json").read_bytes()], as_documents("log.json"), 10),
     "inspect_eval": Target(lambda: [(SAMPLES / "inspect.eval").read_bytes()], as_documents("log.eval"), 10),

@@ -10,6 +10,7 @@ import pytest
 
 from health_assets.core.hours import HourRange
 from health_assets.logs.formats import claude_code, codex, coding_turns
+from health_assets_tests.support import coding_agents_made
 from health_assets_tests.support import coding_sessions_made as made
 from health_assets_tests.support.foreign_lines import lines_of
 from health_assets_tests.support.projects import Project, assert_lines_are_conserved
@@ -400,9 +401,16 @@ def test_a_command_of_codex_that_is_told_to_have_taken_no_time_took_that_between
     assert call["latency_ms"] == 250.0
 
 
-# -- both --------------------------------------------------------------------------------------------------------------
+# -- all ---------------------------------------------------------------------------------------------------------------
 
-SESSIONS = {"claude": made.CLAUDE_SESSION, "codex": made.CODEX_SESSION}
+SESSIONS = {
+    "claude": made.CLAUDE_SESSION,
+    "codex": made.CODEX_SESSION,
+    "gemini": coding_agents_made.GEMINI_CHAT,
+    "copilot": coding_agents_made.COPILOT,
+}
+RUNS = {"claude": 3, "codex": 2, "gemini": 2, "copilot": 3}
+"""How many executions each of them comes to."""
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -434,7 +442,7 @@ def test_a_session_that_was_read_while_it_ran_becomes_what_it_is_in_one_go(proje
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_damaged_first_line_does_not_make_a_session_something_else(project: Project, name: str) -> None:
     project.write_bytes("s.jsonl", b'{"half": "of a li\n' + made.as_lines(SESSIONS[name]))
-    assert len(read(project)) == {"claude": 3, "codex": 2}[name]
+    assert len(read(project)) == RUNS[name]
 
 
 def test_a_session_that_begins_with_lines_of_a_later_version_is_known_by_those_behind_them(project: Project) -> None:
@@ -454,6 +462,9 @@ BESIDE = {
     "history.jsonl": b'{"display":"Mend it.","pastedContents":{},"timestamp":1780837800000,"project":"/home/ada"}\n',
     "sessions-index.json": b'{"version":1,"entries":[{"firstPrompt":"Mend it."}],"originalPath":"/home/ada"}',
     "codex/history.jsonl": b'{"session_id":"s","ts":1780837800,"text":"Mend it."}\n',
+    "logs.json": b'[{"sessionId":"s","messageId":0,"type":"user","message":"Mend it.","timestamp":"2026-06-07T13:00:00Z"}]',
+    "ses_1.json": b'{"id":"ses_1","projectID":"p","directory":"/home/ada","title":"Mend it.","time":{"created":1}}',
+    "prt_1.json": b'{"id":"prt_1","sessionID":"ses_1","messageID":"msg_1","type":"text","text":"Mend it."}',
     "session_index.jsonl": b'{"id":"s","thread_name":"Mend it.","updated_at":"2026-06-07T13:00:00Z"}\n',
 }
 
@@ -467,18 +478,22 @@ def test_files_beside_sessions_are_counted_and_nothing_of_them_is_read(project: 
 
 WITHOUT = ("type", "subtype", "uuid", "timestamp", "sessionId", "promptId", "version", "id", "tool_use_id", "name",
            "model", "role", "stop_reason", "error", "call_id", "turn_id", "cli_version", "leafUuid", "source", "reason",
-           "codex_error_info")  # fmt: skip
+           "codex_error_info", "status", "finish", "modelID", "tool",
+           "toolCallId", "toolName", "sessionId", "copilotVersion", "messageId", "errorType", "code", "agentId", "say", "ask",
+           "modelId", "cancelReason", "apiProtocol")  # fmt: skip
 """Fields whose texts are names, ids and times."""
 SECRET = "hunter2-orchard"
 
 
 def with_secrets(value: Any, field: str = "") -> Any:
-    """The same with a secret in each text that is none of these; how a text begins tells what it is."""
+    """The same with a secret in each text that is none of these and not empty; how a text begins tells what it is."""
     if isinstance(value, dict):
         return {name: with_secrets(inner, name) for name, inner in value.items()}
     if isinstance(value, list):
         return [with_secrets(inner, field) for inner in value]
-    return f"{value} {SECRET}" if isinstance(value, str) and field not in WITHOUT else value
+    if isinstance(value, str) and value.startswith("{"):
+        return json.dumps(with_secrets(json.loads(value)))
+    return f"{value} {SECRET}" if value and isinstance(value, str) and field not in WITHOUT else value
 
 
 UNUSABLE: dict[str, Callable[[], list[Any]]] = {
@@ -502,6 +517,23 @@ UNUSABLE: dict[str, Callable[[], list[Any]]] = {
         made.item(10**9, "function_call", name="shell", arguments=SECRET, call_id="call_y"),
         made.item(10**9, "function_call_output", call_id="call_y", output=SECRET),
         made.event(10**9, "task_complete", turn_id="t" * 2000, last_agent_message=SECRET),
+        [SECRET],
+    ],
+    "copilot": lambda: [
+        coding_agents_made.copilot("user.message", 400, content=SECRET) | {"timestamp": SECRET},
+        coding_agents_made.copilot("user.message", 401, content=SECRET) | {"id": None},
+        coding_agents_made.copilot("tool.execution_start", 402, toolName=None, toolCallId="x", arguments=SECRET),
+        coding_agents_made.copilot("user.message", 10**9, content=SECRET),
+        coding_agents_made.copilot_answer(10**9, SECRET),
+        coding_agents_made.copilot("assistant.turn_end", 10**9),
+        [SECRET],
+    ],
+    "gemini": lambda: [
+        coding_agents_made.prompt(400, SECRET) | {"timestamp": SECRET},
+        coding_agents_made.prompt(401, SECRET) | {"id": None},
+        coding_agents_made.answer(402, SECRET, 1, {"name": SECRET, "args": SECRET}),
+        coding_agents_made.prompt(10**9, SECRET),
+        coding_agents_made.answer(10**9 + 1, SECRET, 1),
         [SECRET],
     ],
 }
@@ -528,13 +560,40 @@ def test_no_prompt_code_or_path_of_a_session_is_stored(project: Project, name: s
     project.materialize(HourRange.of(HOUR))
     [(runs,)] = project.query("SELECT count(*) FROM executions")
     [(rejected,)] = project.query("SELECT sum(lines) FROM rejected_records")
-    assert runs == {"claude": 3, "codex": 2}[name]
+    assert runs == RUNS[name]
     assert rejected >= len(UNUSABLE[name]())
     tables = [name for (name,) in project.query("SELECT table_name FROM information_schema.tables")]
     assert {"rejected_records", "executions", "tool_calls", "raw_file_notes"} <= {*tables}
     holding = [table for table in tables
                if project.query(f"SELECT 1 FROM {table} AS t WHERE contains(lower(t::VARCHAR), '{SECRET}')")]  # fmt: skip
     assert holding == [], project.query(f"SELECT * FROM rejected_records AS t WHERE contains(t::VARCHAR, '{SECRET}')")
+
+
+DOCUMENTS: dict[str, tuple[Any, int]] = {
+    "opencode": (coding_agents_made.OPENCODE, 3),
+    "cline": (coding_agents_made.CLINE, 3),
+    "gemini": (coding_agents_made.GEMINI_OLD, 2),
+}
+"""Sessions that are a document, and how many executions each of them comes to."""
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_prompt_code_or_path_of_a_document_is_stored(project: Project, name: str) -> None:
+    session, count = DOCUMENTS[name]
+    content = json.dumps(with_secrets(session)).encode()
+    project.write_bytes("s.json", content)
+    project.write_bytes("s.jsonl", content)
+    project.write_bytes("formatted.json", json.dumps(with_secrets(session), indent=1).encode())
+    for share in (0.05, 0.3, 0.6, 0.99):
+        place = int(share * len(content))
+        project.write_bytes(f"cut-{share}.json", content[:place])
+        project.write_bytes(f"cut-{share}.jsonl", content[:place])
+        project.write_bytes(f"damaged-{share}.json", content[:place] + b"\xff" + content[place:])
+    project.materialize(HourRange.of(HOUR), only=["ingest"])
+    assert project.query("SELECT count(*) FROM executions") == [(count,)]
+    assert len({row["file_id"] for row in lines_of(project)[0] if row["fault"]}) == 12
+    for (table,) in project.query("SELECT table_name FROM information_schema.tables"):
+        assert project.query(f"SELECT * FROM {table} AS t WHERE contains(lower(t::VARCHAR), '{SECRET}')") == [], table
 
 
 def test_a_fingerprint_tells_contents_apart_and_has_letters_alone() -> None:

@@ -27,6 +27,12 @@ NAME_OF_TARGET = {
     "terminal_bench": ("Terminal-Bench", "results.json"), "swe_agent": ("SWE-agent", "mail__mail-7.traj"),
     "mini_swe_agent": ("mini-swe-agent", "mail__mail-7.traj.json"), "openhands": ("OpenHands", "output.jsonl"),
     "metr": ("METR", "runs.jsonl"), "swe_bench": ("SWE-bench", "logs/mail-1/report.json"),
+    "gemini_cli": ("Gemini CLI", "chat.jsonl"), "gemini_cli_old": ("Gemini CLI", "chat.json"),
+    "opencode": ("OpenCode", "session.json"),
+    "copilot_cli": ("Copilot CLI", "events.jsonl"), "cline": ("Cline", "ui_messages.json"),
+    "langsmith": ("LangSmith", "runs.json"), "langsmith_lines": ("LangSmith", "runs.jsonl"),
+    "mlflow": ("MLflow", "traces.json"), "mlflow_lines": ("MLflow", "traces.jsonl"),
+    "phoenix_spans": ("Phoenix", "spans.json"), "phoenix_span_lines": ("Phoenix", "spans.jsonl"),
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
 SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"

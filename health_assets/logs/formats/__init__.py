@@ -18,14 +18,20 @@ from itertools import chain
 
 from health_assets.logs.formats import (
     claude_code,
+    cline,
     codex,
     coding_turns,
+    copilot_cli,
     declared,
+    gemini_cli,
     inspect_eval,
     langfuse,
+    mlflow_traces,
     native_document,
+    opencode,
     otlp_document,
     phoenix,
+    phoenix_spans,
     tau2_bench,
     tau_bench,
 )
@@ -90,9 +96,11 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 
 
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
-CLAUDE_CODE, CODEX = "Claude Code", "Codex"
+CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE = "Claude Code", "Codex", "Gemini CLI", "OpenCode"
+COPILOT_CLI, CLINE = "Copilot CLI", "Cline"
 PRIVATE = (
-    CLAUDE_CODE, CODEX, "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench"
+    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CLINE,
+    "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench",
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
 FORMATS: tuple[Format, ...] = (
@@ -108,6 +116,18 @@ FORMATS: tuple[Format, ...] = (
     Format(CLAUDE_CODE, lambda of: claude_code.is_beside(of.record or of.members), coding_turns.read_beside),
     Format(CODEX, lambda of: any(map(codex.is_line, of.first_records)), codex.read),
     Format(CODEX, lambda of: codex.is_beside(of.record), coding_turns.read_beside),
+    Format(GEMINI_CLI, gemini_cli.recognizes_lines, gemini_cli.read_lines),
+    Format(GEMINI_CLI, gemini_cli.recognizes_document, gemini_cli.read_document),
+    Format(GEMINI_CLI, gemini_cli.recognizes_beside, coding_turns.read_beside),
+    Format(OPENCODE, opencode.recognizes, opencode.read),
+    Format(OPENCODE, opencode.recognizes_beside, coding_turns.read_beside),
+    Format(COPILOT_CLI, copilot_cli.recognizes, copilot_cli.read),
+    Format(CLINE, cline.recognizes, cline.read),
+    *_declared("LangSmith", "langsmith"),
+    Format("MLflow", mlflow_traces.recognizes_lines, mlflow_traces.read_lines),
+    Format("MLflow", mlflow_traces.recognizes_document, mlflow_traces.read_document),
+    Format(PHOENIX, phoenix_spans.recognizes_lines, phoenix_spans.read_lines),
+    Format(PHOENIX, phoenix_spans.recognizes_document, phoenix_spans.read_document),
     Format("Inspect AI", _is_inspect_log, inspect_eval.read),
     *_declared("Harbor", "harbor"),
     *_declared("ATIF", "atif"),
@@ -127,9 +147,15 @@ DESCRIPTIONS = {
     NATIVE: (".jsonl, .json", "all records"),
     OTLP: (".json, .jsonl", "spans, executions, model calls, tool calls, results of evaluators"),
     LANGFUSE: (".jsonl, .json", "spans, executions, model calls, tool calls, signals, results of evaluators"),
-    PHOENIX: (".json, .jsonl", "results of evaluators"),
+    PHOENIX: (".json, .jsonl", "spans, executions, model calls, tool calls, results of evaluators"),
+    "LangSmith": (".json, .jsonl", "spans, executions, model calls, tool calls"),
+    "MLflow": (".json, .jsonl", "spans, executions, model calls, tool calls, results of evaluators"),
     CLAUDE_CODE: (".jsonl below ~/.claude/projects", "executions, model calls, tool calls"),
     CODEX: (".jsonl below ~/.codex/sessions", "executions, model calls, tool calls"),
+    GEMINI_CLI: (".jsonl, .json below ~/.gemini/tmp", "executions, model calls, tool calls"),
+    OPENCODE: (".json of opencode export", "executions, model calls, tool calls"),
+    COPILOT_CLI: ("events.jsonl below ~/.copilot/session-state", "executions, model calls, tool calls"),
+    CLINE: ("ui_messages.json", "executions, model calls"),
     "Inspect AI": (".eval, .json", "executions, model calls, tool calls"),
     "tau-bench": (".json", "executions, tool calls"),
     "tau2-bench": (".json", "executions, model calls, tool calls"),
@@ -145,7 +171,7 @@ DESCRIPTIONS = {
 """By format, the files that are of it and what they become, for people."""
 SHOWN_BYTES = 1 << 10
 """How much of the text of a rejected file is stored."""
-NO_LINES = "this looks like a session of Claude Code or Codex, but it has no JSON object a line; nothing of it is read"
+NO_LINES = "this looks like a session of a coding agent, but it has not the form of one; nothing of it is read"
 
 
 def recognized(opening: Opening, own: Sequence[Declaration] = ()) -> list[Format]:
@@ -170,7 +196,7 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         file: the file.
         head: its first bytes, at least the whole first line that is not blank where that is not very long.
     """
-    if claude_code.PRIVATE_FILE.search(file.source_file):
+    if any(private.search(file.source_file) for private in (claude_code.PRIVATE_FILE, cline.PRIVATE_FILE)):
         return coding_turns.read_beside
     opening = Opening(file.source_file, head)
     own = file.format_settings.own if file.format_settings else ()
@@ -189,7 +215,14 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
 
 def _private_reader(opening: Opening) -> Reader | None:
     """What reads a session without a line that is known as one: a new one, or one that somebody has formatted."""
-    texts = ((claude_code.TEXT, claude_code.read), (codex.TEXT, codex.read))
+    texts = (
+        (claude_code.TEXT, claude_code.read),
+        (codex.TEXT, codex.read),
+        (gemini_cli.TEXT, gemini_cli.read_lines),
+        (opencode.TEXT, opencode.read),
+        (copilot_cli.TEXT, copilot_cli.read),
+        (cline.TEXT, cline.read),
+    )
     read = next((read for text, read in texts if text.search(opening.head[:SHOWN_BYTES])), None)
     if read is None or opening.is_unfinished:
         return read

@@ -9,6 +9,7 @@ as its kind, and a line that cannot be used as its reason alone.
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,6 +27,7 @@ from health_assets.logs.formats.foreign_lines import (
     present,
     rejected,
 )
+from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.lines import private_objects
 
 SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
@@ -185,6 +187,82 @@ class ToolCall:
         )
 
 
+NO_EVENT = "line that tells of no turn or call: a header, a time, a notice, messages from before and the like"
+OPEN_TURN = "turn without a hand-back: it runs still, or its session was left"
+CANCELLED_TURN = "turn that its user interrupted, neither a success nor a failure"
+SUBAGENTS_TURN = "turn of a subagent, whose calls count alone"
+NOT_ALLOWED = "tool call that the user did not allow or stopped"
+UNANSWERED = "tool call without a result: whether it failed is not known"
+MODEL_ERROR = "error of the model or its provider"
+
+
+@dataclass(kw_only=True)
+class Turns:
+    """The turns of a session, one after another, and what is counted besides.
+
+    Args:
+        tool: the coding agent's name among people.
+        agent_id: its id.
+        notes: the counts of the file.
+        session_id: id of the session.
+        version: of the coding agent.
+        is_subagent: whether another agent asked for the session.
+        current: the turn that is not closed yet.
+    """
+
+    tool: str
+    agent_id: str
+    notes: Counter[str]
+    session_id: str | None = None
+    version: str | None = None
+    is_subagent: bool = False
+    current: Turn | None = None
+
+    @property
+    def of(self) -> Record:
+        """Ids of the agent and of the execution that a call belongs to."""
+        return present({"agent_id": self.agent_id, "execution_id": self.current and self.current.execution_id})
+
+    def note(self, what: str, count: int = 1) -> None:
+        """Count what becomes nothing."""
+        self.notes[f"{self.tool} {what}"] += count
+
+    def begin(self, turn_id: str | None, at: datetime, asked: Any, model: str | None = None) -> Iterator[Record]:
+        """Begin a turn; gives the execution of the one before.
+
+        Raises:
+            UnusableRecordError: its id or that of the session is missing.
+        """
+        yield from self.close()
+        if turn_id is None or self.session_id is None:
+            raise UnusableRecordError("id of a prompt or of its session is missing")
+        known = {
+            "agent_id": self.agent_id,
+            "agent_version": self.version,
+            "session_id": self.session_id,
+            "input": fingerprint(asked),
+        }
+        self.current = Turn(execution_id=turn_id, known=present(known), started_at=at, model=model)
+
+    def close(self, *, is_last: bool = False) -> Iterator[Record]:
+        """The execution of the turn, if it ended.
+
+        Args:
+            is_last: whether the file ends here, so that one may go on of which it is not certain that it ended.
+        """
+        turn, self.current = self.current, None
+        if turn is None:
+            return
+        if self.is_subagent:
+            self.note(SUBAGENTS_TURN)
+        elif turn.outcome == CANCELLED:
+            self.note(CANCELLED_TURN)
+        elif turn.outcome is None or (is_last and not turn.is_certain):
+            self.note(OPEN_TURN)
+        else:
+            yield turn.execution()
+
+
 class UnusableSessionError(Exception):
     """Nothing of a session can be read; says why."""
 
@@ -206,13 +284,50 @@ class Session(Protocol):
 
 def lines_of(source: Source, session: Session) -> Iterator[Line]:
     """A line for each record of a session; one that cannot be used is rejected without its text."""
+    yield from _lines(session, private_objects(source.blocks))
+
+
+def lines_of_document(source: Source, session: Session, name: str = "") -> Iterator[Line]:
+    """The same of a document: of a list, or of an object, whose members come first, and then those of its list.
+
+    Args:
+        source: the file.
+        session: makes the records.
+        name: of the object's member that is a list of records.
+    """
+    yield from _lines(session, _elements(source, name))
+
+
+def _elements(source: Source, name: str) -> Iterator[tuple[int, Record] | Line]:
+    document, number = Document(source.blocks), 0
+    try:
+        if document.peek() == "[":
+            for number, record in enumerate(document.elements(), 1):
+                yield number, record
+        else:
+            about: Record = {}
+            for member in document.members():
+                if member != name or document.peek() != "[":
+                    about[member] = document.value()
+                    continue
+                yield 1, about
+                for number, record in enumerate(document.elements(), 1):
+                    yield number, record
+        document.finish()
+    except DocumentError as error:
+        yield rejected(number + 1, "", error.reason)
+
+
+def _lines(session: Session, items: Iterator[tuple[int, Record] | Line]) -> Iterator[Line]:
     number = 0
-    for item in private_objects(source.blocks):
+    for item in items:
         if isinstance(item, Line):
             yield item
             continue
         number, record = item
         try:
+            if not isinstance(record, dict):
+                raise UnusableRecordError("a record of a session must be an object")
             for made in session.records(record):
                 yield line_of(number, made)
         except UnusableRecordError as error:
@@ -221,4 +336,4 @@ def lines_of(source: Source, session: Session) -> Iterator[Line]:
             yield rejected(number, "", str(error))
             return
     for made in session.end():
-        yield line_of(number, made)
+        yield line_of(max(number, 1), made)

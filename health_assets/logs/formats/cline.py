@@ -1,0 +1,170 @@
+"""Tasks of Cline and Roo Code, `tasks/*/ui_messages.json`: a list of what their page showed of a task.
+
+What belongs here: what a message of these files says. What does not: what a turn is (`coding_turns`). The mapping:
+docs/formats.md.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from health_assets.logs.conventions import UNKNOWN_MODEL
+from health_assets.logs.formats.coding_turns import (
+    CANCELLED,
+    FAILURE,
+    MODEL_ERROR,
+    NO_EVENT,
+    SUCCESS,
+    Turns,
+    lines_of_document,
+)
+from health_assets.logs.formats.foreign_lines import EPOCH, Line, Record, Source, UnusableRecordError, present
+from health_assets.logs.formats.opening import Opening
+from health_assets.logs.json_values import as_count, as_name, as_number, as_object
+
+PRIVATE_FILE = re.compile(r"(^|/)(api_conversation_history|task_metadata|focus_chain_taskid_\w+)\.json(\.gz)?$")
+"""Names of files beside a task's messages, which repeat them or tell of its files."""
+TEXT = re.compile(rb'"type"\s*:\s*"(say|ask)"\s*,\s*"(say|ask)"\s*:')
+"""A part of a task, also of one that is damaged."""
+PROMPTS = ("task", "user_feedback")
+TOOLS = ("tool", "command", "use_mcp_server", "browser_action_launch")
+HANDED_BACK = ("completion_result", "plan_mode_respond")
+RETRIES = ("error_retry", "api_req_retried")
+NO_USAGE = "request that tells no usage: it runs still, or it failed"
+NO_OUTCOME = "tool call whose outcome the messages of a task do not tell; it counts as an action alone"
+
+
+def recognizes(opening: Opening) -> bool:
+    """Whether a file that begins so lists the messages of a task."""
+    kind = opening.members.get("type")
+    is_message = kind in ("say", "ask") and {"ts", kind} <= opening.members.keys()
+    return opening.is_foreign_list and not opening.has_lines and is_message
+
+
+def read(source: Source) -> Iterator[Line]:
+    """An execution for each turn that ended, and a model call for each request."""
+    yield from lines_of_document(source, _Task(source))
+
+
+class _Task:
+    """What is known after some messages.
+
+    Args:
+        source: the file.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._turns = Turns(tool="Cline", agent_id="cline", notes=source.notes)
+        self._is_asked = False
+
+    def records(self, record: Record) -> Iterator[Record]:
+        """What a message completes."""
+        at, kind = _time(record), record.get("say") or record.get("ask")
+        if self._turns.session_id is None:
+            self._turns.session_id = str(record["ts"])
+            yield from self._turns.begin(str(record["ts"]), at, record.get("text"))
+            return
+        turn = self._turns.current
+        if kind in PROMPTS and record.get("type") == "say":
+            if self._is_asked:
+                self._is_asked = False
+                self._turns.note(NO_EVENT)
+                return
+            yield from self._turns.begin(f"{self._turns.session_id}:{record['ts']}", at, record.get("text"))
+        elif kind == "api_req_started":
+            yield from self._requested(at, record)
+        elif turn is None:
+            self._turns.note(NO_EVENT)
+        elif kind in TOOLS:
+            if name := _tool_of(str(kind), record):
+                turn.actions.append(name)
+            self._turns.note(NO_OUTCOME if name else NO_EVENT)
+            if turn.outcome != SUCCESS:  # a command may be offered with the result
+                turn.go_on()
+        elif kind in HANDED_BACK and record.get("partial") is not True:
+            if turn.outcome != SUCCESS:
+                turn.end(SUCCESS, at)
+        elif kind == "followup":
+            self._is_asked = True
+        elif kind == "api_req_failed":
+            turn.error_count += 1
+            turn.end(FAILURE, at, MODEL_ERROR)
+        elif kind in RETRIES:
+            turn.error_count += kind == "error_retry"
+            turn.go_on()
+        elif kind == "resume_task" and turn.outcome != FAILURE:
+            self._is_asked = False
+            turn.end(CANCELLED, at)
+        else:
+            self._turns.note(NO_EVENT)
+
+    def end(self) -> Iterator[Record]:
+        """What the end of the file completes."""
+        yield from self._turns.close(is_last=True)
+
+    def _requested(self, at: datetime, record: Record) -> Iterator[Record]:
+        """The model call of a request, once its usage is known."""
+        told, turn = _object(record.get("text")), self._turns.current
+        if turn is not None:
+            turn.go_on()
+        if told.get("cancelReason") == "user_cancelled" and turn is not None:
+            turn.end(CANCELLED, at)
+        elif told.get("cancelReason") is not None and turn is not None:
+            turn.end(FAILURE, at, f"{MODEL_ERROR}: the answer broke off")
+        model = as_name(as_object(record.get("modelInfo")).get("modelId"))
+        read, written = as_count(told.get("cacheReads")), as_count(told.get("cacheWrites"))
+        count, output = as_count(told.get("tokensIn")), as_count(told.get("tokensOut"))
+        if count is None or not output:
+            self._turns.note(NO_USAGE)
+            return
+        if turn is not None:
+            turn.api_calls += 1
+            turn.model = turn.model or model
+        has_all = told.get("apiProtocol") == "openai"  # whose input has the cached tokens in it
+        yield self._turns.of | present(
+            {
+                "type": "model_call",
+                "call_id": f"{self._turns.session_id}:{record['ts']}",
+                "model": model or UNKNOWN_MODEL,
+                "ended_at": at.isoformat(),
+                "status": SUCCESS,
+                "input_tokens": count if has_all else count + (read or 0) + (written or 0),
+                "output_tokens": output,
+                "cache_read_tokens": read,
+                "cache_creation_tokens": written,
+                "cost_usd": as_number(told.get("cost")) or None,  # 0 is also a price that is not known
+            }
+        )
+
+
+def _tool_of(kind: str, record: Record) -> str | None:
+    """The name of a tool; None of one that is not fully asked for."""
+    if record.get("partial") is True:
+        return None
+    told = _object(record.get("text"))
+    own = {"command": "execute_command", "tool": told.get("tool"), "use_mcp_server": told.get("toolName")}
+    return as_name(own.get(kind)) or kind
+
+
+def _object(text: object) -> Record:
+    """The object that a message has as a text of JSON."""
+    try:
+        return as_object(json.loads(text)) if isinstance(text, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _time(record: Record) -> datetime:
+    """When a message was shown.
+
+    Raises:
+        UnusableRecordError: it does not tell.
+    """
+    ts = record.get("ts")
+    if not isinstance(ts, int) or isinstance(ts, bool):
+        raise UnusableRecordError("ts must be milliseconds since 1970")
+    try:
+        return EPOCH + timedelta(milliseconds=ts)
+    except OverflowError:
+        raise UnusableRecordError("ts is beyond the calendar") from None

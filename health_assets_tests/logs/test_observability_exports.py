@@ -1,0 +1,196 @@
+"""Exports of LangSmith, MLflow and Phoenix: the same runs are the same executions, model calls and tool calls."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from health_assets.core.hours import HourRange
+from health_assets.logs.formats import mlflow_traces, phoenix_spans
+from health_assets_tests.support import exports_made as made
+from health_assets_tests.support.coding_sessions_made import ZERO, as_lines
+from health_assets_tests.support.foreign_lines import lines_of
+from health_assets_tests.support.projects import Project, assert_lines_are_conserved
+
+HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def rows_of(project: Project, table: str, *columns: str) -> list[tuple]:
+    return project.query(f"SELECT {', '.join(columns)} FROM {table} ORDER BY ended_at")
+
+
+def ingested(project: Project, name: str, content: bytes) -> None:
+    project.write_bytes(name, content)
+    project.materialize(HourRange.of(HOUR), only=["ingest"])
+    assert_lines_are_conserved(project)
+
+
+def rejected(project: Project) -> list[str]:
+    return [row["fault"] for row in lines_of(project)[0] if row["fault"]]
+
+
+def after(seconds: float) -> datetime:
+    return ZERO + timedelta(seconds=seconds)
+
+
+def as_document(value: Any) -> bytes:
+    return json.dumps(value, indent=1).encode()
+
+
+EXPORTS: dict[str, Callable[[], bytes]] = {
+    "langsmith.json": lambda: as_document(made.LANGSMITH),
+    "langsmith.jsonl": lambda: as_lines(made.LANGSMITH),
+    "mlflow.json": lambda: as_document(made.MLFLOW),
+    "mlflow.jsonl": lambda: as_lines(made.MLFLOW),
+    "mlflow-2.json": lambda: as_document([made.mlflow_old_trace(run) for run in range(3)]),
+    "mlflow-table.json": lambda: as_document(list(map(made.mlflow_row, made.MLFLOW))),
+    "mlflow-2-table.jsonl": lambda: as_lines([made.mlflow_row(made.mlflow_old_trace(run)) for run in range(3)]),
+    "phoenix.json": lambda: as_document({"data": made.PHOENIX_SPANS, "next_cursor": None}),
+    "phoenix-client.json": lambda: as_document(made.PHOENIX_SPANS),
+    "phoenix-table.json": lambda: as_document(made.phoenix_rows()),
+    "phoenix-table.jsonl": lambda: as_lines(made.phoenix_rows()),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_runs_of_an_export_are_executions_with_their_calls(project: Project, name: str) -> None:
+    ingested(project, name, EXPORTS[name]())
+    assert rejected(project) == []
+    columns = ("agent_id", "status", "error", "started_at", "ended_at", "session_id", "actions")
+    assert rows_of(project, "executions", *columns) == [
+        ("advisor", "success", None, after(0), after(9), made.SESSION, ["get_soil"]),
+        ("advisor", "failure", "no such field", after(60), after(69), made.SESSION, ["get_soil"]),
+        ("advisor", "success", None, after(120), after(129), made.SESSION, ["get_soil"]),
+    ]
+    assert rows_of(project, "tool_calls", "tool", "status", "error", "latency_ms") == [
+        ("get_soil", "success", None, 1500.0), *2 * [("get_soil", "failure", "no such field", 1500.0)]
+    ]  # fmt: skip
+    columns = ("model", "latency_ms", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd")
+    assert rows_of(project, "model_calls", *columns) == 3 * [("small-1", 2000.0, 100, 20, 40, 0.002)]
+    [(inputs,)] = project.query("SELECT count(input_digest) FROM executions")
+    assert inputs == 3
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_an_export_that_was_cut_off_has_what_is_whole_and_tells_that_it_was(project: Project, name: str) -> None:
+    content = EXPORTS[name]()
+    ingested(project, name, content[: int(0.9 * len(content))])
+    assert len(rejected(project)) == 1
+    assert project.query("SELECT count(*) FROM executions WHERE status = 'success'")[0][0] <= 2
+
+
+@pytest.mark.parametrize("name", ["langsmith.jsonl", "mlflow.jsonl", "phoenix-table.jsonl"])
+def test_the_version_of_an_agent_is_kept_where_an_export_tells_it(project: Project, name: str) -> None:
+    ingested(project, name, EXPORTS[name]())
+    version = None if name.startswith("phoenix") else "1.2"
+    assert project.query("SELECT DISTINCT agent_version FROM executions") == [(version,)]
+
+
+# -- LangSmith ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_pending_run_of_langsmith_is_open_and_counts_once_it_ended(project: Project) -> None:
+    first = made.steps(0)
+    pending = made.langsmith_run(0, first[0], end_time=None, status="pending", outputs=None)
+    rest = [made.langsmith_run(0, step) for step in first[1:]]
+    ingested(project, "a.jsonl", as_lines([pending, *rest]))
+    assert project.query("SELECT count(*) FROM executions") == [(0,)]
+    assert project.query("SELECT count(*) FROM tool_calls") == [(1,)]
+    ingested(project, "a.jsonl", as_lines([made.langsmith_run(0, step) for step in first]))
+    assert project.query("SELECT agent_id, status FROM executions") == [("advisor", "success")]
+
+
+def test_a_run_of_langsmith_with_an_unknown_status_is_rejected_and_one_with_an_error_is_a_failure(
+    project: Project,
+) -> None:
+    for number, status in enumerate(("paused", "success")):
+        run = made.langsmith_run(0, made.steps(0)[0], status=status, error="no such field" if number else None)
+        ingested(project, "a.jsonl", as_lines([run]))
+        assert len(rejected(project)) == 1 - number
+    assert project.query("SELECT status, error FROM executions") == [("failure", "no such field")]
+
+
+def test_an_example_of_a_langsmith_dataset_is_the_task(project: Project) -> None:
+    run = made.langsmith_run(0, made.steps(0)[0], reference_example_id="example-1")
+    ingested(project, "a.json", as_document([run]))
+    assert project.query("SELECT task_id, task_source FROM executions") == [("example-1", "evaluation")]
+
+
+# -- MLflow ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_of_mlflow_without_an_agent_is_a_run_under_the_name_of_its_root(project: Project) -> None:
+    trace = made.mlflow_trace(0)
+    trace["data"]["spans"][0]["attributes"]["mlflow.spanType"] = '"CHAIN"'
+    ingested(project, "a.json", as_document(trace))
+    assert project.query("SELECT agent_id, status FROM executions") == [("advisor", "success")]
+
+
+def test_a_trace_of_mlflow_that_failed_is_a_failure_whatever_its_root_says(project: Project) -> None:
+    trace = made.mlflow_trace(0)
+    trace["info"]["state"] = "ERROR"
+    ingested(project, "a.json", as_document(trace))
+    assert project.query("SELECT status FROM executions") == [("failure",)]
+
+
+def test_a_trace_of_mlflow_that_runs_still_is_open(project: Project) -> None:
+    trace = made.mlflow_trace(0)
+    trace["info"]["state"] = "IN_PROGRESS"
+    trace["data"]["spans"][0]["end_time_unix_nano"] = None
+    ingested(project, "a.json", as_document(trace))
+    assert project.query("SELECT count(*) FROM executions") == [(0,)]
+
+
+def test_the_artifact_of_a_trace_of_mlflow_is_read_without_what_the_trace_knows_besides(project: Project) -> None:
+    ingested(project, "traces.json", as_document({"spans": made.MLFLOW[1]["data"]["spans"], "request": "{}"}))
+    assert project.query("SELECT agent_id, status, session_id FROM executions") == [("advisor", "failure", None)]
+
+
+def test_feedback_of_mlflow_is_a_result_of_an_evaluator_and_its_rationale_is_not_read(project: Project) -> None:
+    given = [
+        made.assessed("correct", feedback={"value": True}),
+        made.assessed("grade", feedback={"value": 0.5}, span_id=made.in_base64(made.span_id(0, "small-1"))),
+        made.assessed("tone", feedback={"value": "dry"}),
+        made.assessed("expected", expectation={"value": "clay"}),
+        made.assessed("old", feedback={"value": 1}, valid=False),
+    ]
+    project.write_bytes("a.json", as_document(made.mlflow_trace(0, *given)))
+    lines, notes = lines_of(project)
+    found = [record for row in lines if (record := json.loads(row["line"])).get("type") == "evaluation"]
+    common = {"type": "evaluation", "at": made.at(30)}
+    assert found == [
+        common | {"name": "correct", "execution_id": made.TRACES[0], "value": True},
+        common | {"name": "grade", "execution_id": made.span_id(0, "small-1"), "value": 0.5},
+        common | {"name": "tone", "execution_id": made.TRACES[0], "label": "dry"},
+    ]
+    assert notes == {mlflow_traces.NO_FEEDBACK: 2}
+    assert "it is clay" not in str(found)
+
+
+def test_a_trace_of_mlflow_without_spans_is_rejected(project: Project) -> None:
+    ingested(project, "a.json", as_document(made.mlflow_trace(0) | {"data": {"spans": []}}))
+    assert rejected(project) == ["the trace has no spans, so what it did is not known"]
+
+
+# -- Phoenix -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_phoenix_without_its_index_is_rejected_with_what_would_help(project: Project) -> None:
+    rows = [{name: value for name, value in row.items() if name != "context.span_id"} for row in made.phoenix_rows()]
+    ingested(project, "a.jsonl", as_lines(rows))
+    assert rejected(project) == [phoenix_spans.WITHOUT_INDEX] * len(rows)
+
+
+def test_a_span_of_phoenix_with_an_unknown_status_is_rejected_and_one_without_an_end_is_open(project: Project) -> None:
+    agent = made.PHOENIX_SPANS[0]
+    ingested(project, "a.json", as_document([agent | {"status_code": "FINE"}, agent | {"end_time": None}]))
+    assert rejected(project) == ["status_code must be one of OK, UNSET, ERROR"]
+    assert project.query("SELECT count(*) FROM executions") == [(0,)]
