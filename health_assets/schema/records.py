@@ -76,6 +76,10 @@ class ExecutionColumns(FromLine):
     )
     status: str = text("`success` or `failure`.", line=Choice(words=("success", "failure"), is_required=True))
     succeeded: bool = flag("Whether the status is `success`.")
+    outcome_source: str = text(
+        "Where the status is from: `stated` by the log, or `evaluated` where an evaluator judged what the log calls a "
+        "success."
+    )
     runtime_s: float | None = number(
         "Runtime in seconds, to the microsecond; null where the log does not tell when it started."
     )
@@ -99,7 +103,9 @@ class ExecutionColumns(FromLine):
     trigger_id: str | None = text("Trigger that started it.", line=Name(sample="t-1"))
     model: str | None = text("Model that the agent used.", line=Name(sample="atlas-mini"))
     platform: str | None = text("Platform that the agent runs on.", line=ShortText(sample="linux"))
-    error: str | None = text("Error as the log states it.", line=FreeText())
+    error: str | None = text(
+        "Error as the log states it; of a failure by an evaluator without one, the evaluator's name.", line=FreeText()
+    )
     sla_s: float | None = number("Time limit in seconds that the record itself carries.", line=Number(sample=60))
     sla_breached_reported: bool | None = flag(
         "The record's own breach flag, where it has one.", line=Flag(name="sla_breached", sample=False)

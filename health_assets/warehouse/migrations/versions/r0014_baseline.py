@@ -378,6 +378,7 @@ def upgrade() -> None:
         sa.Column("value", sa.Double(), nullable=True),
         sa.Column("is_violation", sa.Boolean(), nullable=True),
         sa.Column("severity", sa.String(collation="C"), nullable=True),
+        sa.Column("is_failure", sa.Boolean(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
     )
     op.create_index("evaluated_signals_by_hour", "evaluated_signals", ["hour"], unique=False)
@@ -421,6 +422,7 @@ def upgrade() -> None:
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("status", sa.String(collation="C"), nullable=True),
         sa.Column("succeeded", sa.Boolean(), nullable=True),
+        sa.Column("outcome_source", sa.String(collation="C"), nullable=True),
         sa.Column("runtime_s", sa.Double(), nullable=True),
         sa.Column("untimed_s", sa.Double(), nullable=True),
         sa.Column("session_id", sa.String(collation="C"), nullable=True),
@@ -794,6 +796,7 @@ def upgrade() -> None:
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("status", sa.String(collation="C"), nullable=True),
         sa.Column("succeeded", sa.Boolean(), nullable=True),
+        sa.Column("outcome_source", sa.String(collation="C"), nullable=True),
         sa.Column("runtime_s", sa.Double(), nullable=True),
         sa.Column("untimed_s", sa.Double(), nullable=True),
         sa.Column("session_id", sa.String(collation="C"), nullable=True),
