@@ -246,6 +246,7 @@ SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || sp
     CASE WHEN failures.id IS NULL THEN 'success' ELSE 'failure' END AS status, failures.id IS NULL AS succeeded,
     '{STATED}' AS outcome_source, {_RUNTIME_US} / 1e6 AS runtime_s,
     coalesce(span.session_id, above.wrapper_session) AS session_id,
+    coalesce(span.user_id, above.wrapper_user) AS user_id,
     coalesce(span.task_id, evaluated.task_id) AS task_id,
     CASE WHEN coalesce(span.task_id, evaluated.task_id) IS NOT NULL THEN 'evaluation' END AS task_source,
     coalesce(span.input_digest, called_models.input_digest) AS input_digest,

@@ -30,6 +30,7 @@ from health_assets.schema.log_fields import (
     Signals,
     TaskInput,
     Time,
+    UserId,
     Violations,
 )
 
@@ -87,6 +88,10 @@ class ExecutionColumns(FromLine):
         "Seconds between the start and the end of a line that says that nobody knows when it started; else null."
     )
     session_id: str | None = text("Session that the execution belongs to.", line=Name(sample="s-1"))
+    user_id: str | None = text(
+        "User for whom it ran: a salted digest of the id, or the id itself where HEALTH_USER_IDS is `plain`.",
+        line=UserId(),
+    )
     task_id: str | None = text("Evaluation task that it attempted.", line=Name(sample="k-1"))
     task_source: str | None = text(
         "Where the task is from: `stated` by the log, or the item of an `evaluation` tool; null without a task.",
@@ -381,6 +386,7 @@ class Span(FromLine, table=True):
     service_name: str | None = text("Service that the span came from.")
     service_version: str | None = text("Version of that service.")
     session_id: str | None = text("Conversation or session.")
+    user_id: str | None = text("User for whom it ran, as in `executions`.")
     model: str | None = text("Model that was asked for, else the one that answered.")
     response_model: str | None = text("Model that answered, as the span states it.")
     tool_name: str | None = text("Tool that was executed.")

@@ -14,7 +14,7 @@ AMOUNTS = (*TOKENS, "cost_usd")
 
 
 BY_AGENT = ("agent_id",)
-BY_VERSION = ("agent_id", "agent_version", "model")
+BY_PART = ("agent_id", "agent_version", "model", "user_id")
 
 
 def agent_usage(

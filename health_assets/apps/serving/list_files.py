@@ -24,7 +24,7 @@ from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.relations import lookup
-from health_assets.systems.agent_usage.names import BY_AGENT, BY_VERSION
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART
 from health_assets.warehouse.in_memory import stream_through
 from health_assets.warehouse.session import Session
 
@@ -104,8 +104,8 @@ LISTS = {
     ),
     "usage_breakdown": Served(
         table="usage_breakdown",
-        item=(*BY_VERSION, *USAGE),
-        orders=_orders_of_usage(BY_VERSION),
+        item=(*BY_PART, *USAGE),
+        orders=_orders_of_usage(BY_PART),
     ),
 }  # fmt: skip
 

@@ -344,15 +344,19 @@ class UsageItem(Usage):
 
 @exactly
 class UsageBreakdownItem(Usage):
-    """The usage of one version of an agent with one model."""
+    """The usage of one version of an agent with one model for one user."""
 
     agent_version: Annotated[str, Field(description="Empty for executions that name none.")]
     model: Annotated[str, Field(description="Empty for executions that name none.")]
+    user_id: Annotated[
+        str,
+        Field(description="A digest unless HEALTH_USER_IDS is `plain`; empty for executions that name none."),
+    ]
 
 
 @exactly
 class UsageBreakdownPage(Listed):
-    """Versions and models of agents by cost, tokens or cost per success, the greatest first."""
+    """Versions, models and users of agents by cost, tokens or cost per success, the greatest first."""
 
     usage_breakdown: list[UsageBreakdownItem]
 

@@ -52,6 +52,7 @@ def _lines() -> Iterator[str]:
             "half": {
                 "model": "mini",
                 "agent_version": "1" if number < 30 else "2",
+                "user_id": "u-1" if number % 2 else None,
                 **({"cost_usd": 0.25} if number % 2 else {}),
             },
             "silent": {"status": outcome},
@@ -130,6 +131,16 @@ def test_versions_are_those_of_the_agents_that_the_caller_sees(world: World, vie
     assert found["half", "1"] == (16, 16, 0, 8, None, None, 2.0)
     assert found["half", "2"] == (8, 8, 0, 4, None, None, 1.0)
     assert "no version named" in _html(world.look(view))
+
+
+@pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
+def test_users_are_those_of_the_agents_that_the_caller_sees(world: World, view: View) -> None:
+    found = {row["user_id"]: tuple(row[name] for name in NAMES) for row in _page(world.look(view)).told["users"]}
+    assert found == _sums(world, view, _window(world), "user_id")
+    assert len(found) == 2
+    page = _page(world.look(view), by="user")
+    assert page.listing == "users"
+    assert "no user named" in _html(world.look(view))
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
