@@ -30,6 +30,7 @@ class Evaluator(BaseModel):
         signal: the signal that they state.
         violation: the severity of the violation that a result worse than `threshold` states, in place of a signal.
         outcome: whether a result worse than `threshold` states that the execution failed, in place of a signal.
+        feedback: whether results are feedback of people, negative where they are worse than `threshold`; likewise.
         scale: the least and the greatest score; 0 and 1 by default.
         direction: whether the greatest score is the best or the worst.
         categories: by label, what it is worth; scores do not count then.
@@ -43,6 +44,7 @@ class Evaluator(BaseModel):
     signal: Literal["confidence", "loop_detection", "tool_correctness", "coherence"] | None = None
     violation: Literal["low", "medium", "high"] | None = None
     outcome: Literal[True] | None = None
+    feedback: Literal[True] | None = None
     scale: Annotated[list[Limit], Field(min_length=2, max_length=2)] | None = None
     direction: Literal["higher_is_better", "lower_is_better"] | None = None
     categories: Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)] | None = None
@@ -50,11 +52,12 @@ class Evaluator(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_applied(self) -> "Evaluator":
-        if [self.signal, self.violation, self.outcome].count(None) != 2:
-            raise ValueError("an evaluator states either a signal, a violation or an outcome; give one of the three")
+        if [self.signal, self.violation, self.outcome, self.feedback].count(None) != 3:
+            raise ValueError("an evaluator states a signal, a violation, an outcome or feedback; give one of them")
         if self.threshold is not None and self.signal is not None:
             raise ValueError(
-                "threshold says from where on a result is a violation or a failure, so it has no meaning beside signal"
+                "threshold says from where on a result is a violation, a failure or negative, so it has no meaning "
+                "beside signal"
             )
         if self.categories is not None and (self.scale is not None or self.direction is not None):
             other = "scale" if self.scale is not None else "direction"

@@ -320,6 +320,7 @@ def _columns_made(targets: Targets, believed: Sequence[int]) -> dict[str, str]:
         "untimed_s": f"CASE WHEN NOT {IS_TIMED} THEN {STATED_S} END",
         "succeeded": "status = 'success'",
         "outcome_source": f"'{STATED}'",
+        "feedback": "NULL::VARCHAR",
         "task_source": "CASE WHEN task_id IS NOT NULL THEN coalesce(task_source, 'stated') END",
         "condition": "coalesce(condition, 'baseline')",
         **{f"{amount}_reported": amount for amount in AMOUNTS},

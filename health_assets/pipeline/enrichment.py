@@ -1,7 +1,7 @@
 """Enrichment: columns of records that follow from targets, settings and other records, updated after loading.
 
-What belongs here: SLA breaches, agents' names, whom a judgement counts as, and the outcome, tokens and cost of
-executions, set-based and for whole hours. What does not: loading lines (`ingestion`), and what they mean for a score
+What belongs here: SLA breaches, agents' names, whom a judgement counts as, and the outcome, feedback, tokens and cost
+of executions, set-based and for whole hours. What does not: loading lines (`ingestion`), and what they mean for a score
 (`scoring`).
 """
 
@@ -125,21 +125,21 @@ def resolve_judges(session: Session, hours: HourRange, files: Iterable[RawFile],
 
 
 def resolve_outcomes(session: Session, hours: HourRange, lookback_hours: int, targets: Targets) -> set[datetime]:
-    """Give executions the outcome that evaluators state of them; gives the hours of which any changed.
+    """Give executions the outcome and feedback that evaluators state of them; gives the hours of which any changed.
 
     Args:
         session: a write session, in which all records are as the logs have them.
         hours: the hours of the executions.
         lookback_hours: how many hours apart an execution and its results may be, also those that come later.
-        targets: the evaluators that state outcomes.
+        targets: the evaluators that state outcomes and feedback.
     """
     around = hours.extended_back(lookback_hours - 1).extended_forward(lookback_hours - 1)
     own, others = EnrichedColumns(session, hours), EnrichedColumns(session, around)
     aside = SUPERSEDED["executions"]
-    if own.has_evaluated_outcomes(aside):  # of which no result is
+    if own.has_evaluations(aside):  # of which no result is
         session.update_rows(aside, as_stated(session.hours_of(aside, hours)), RUN)
-    names = others.evaluators() if any(one.outcome for one in targets.evaluators) else []
-    if not names and not own.has_evaluated_outcomes("executions"):
+    names = others.evaluators() if any(one.outcome or one.feedback for one in targets.evaluators) else []
+    if not names and not own.has_evaluations("executions"):
         return set()
     evaluations, executions, *calls = (
         session.hours_of(name, around) for name in ("evaluations", "executions", "model_calls", "tool_calls")

@@ -81,6 +81,7 @@ class ExecutionColumns(FromLine):
         "Where the status is from: `stated` by the log, or `evaluated` where an evaluator judged what the log calls a "
         "success."
     )
+    feedback: str | None = text("`positive` or `negative`: what people said of it, by the targets; null without any.")
     runtime_s: float | None = number(
         "Runtime in seconds, to the microsecond; null where the log does not tell when it started."
     )

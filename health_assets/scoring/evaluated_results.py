@@ -25,6 +25,8 @@ VIOLATION = "violation"
 """What stands in place of a signal where a result tells whether its execution violates a constraint."""
 OUTCOME = "outcome"
 """What stands there where a result tells whether its execution succeeded."""
+FEEDBACK = "feedback"
+"""Likewise where a result is what people said of it."""
 TRACE_ID = r"^[0-9a-f]{32}(:[0-9a-f]{16})?$"
 _ASKED = ("given_in", "evaluated", "named")
 """Columns that tell apart what results are about."""
@@ -65,11 +67,12 @@ def evaluated_results(
     return worst.mutate(
         is_violation=ibis.ifelse(worst.signal == VIOLATION, is_worse, null),
         is_failure=ibis.ifelse(worst.signal == OUTCOME, is_worse, null),
+        is_negative=ibis.ifelse(worst.signal == FEEDBACK, is_worse, null),
     ).drop("least_allowed")
 
 
 def _stated_by(evaluator: Evaluator) -> str:
-    return evaluator.signal or (OUTCOME if evaluator.outcome else VIOLATION)
+    return evaluator.signal or (OUTCOME if evaluator.outcome else FEEDBACK if evaluator.feedback else VIOLATION)
 
 
 def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.Table, ir.Table]:

@@ -83,9 +83,10 @@ class EnrichedColumns:
         rows = self._session.query(f"SELECT DISTINCT name FROM evaluations WHERE {_INSIDE}", self._hours)
         return [name for (name,) in rows]
 
-    def has_evaluated_outcomes(self, table: str) -> bool:
-        """Whether the outcome of an execution is an evaluator's."""
-        sql = f"SELECT 1 FROM {table} WHERE outcome_source = '{EVALUATED}' AND {_INSIDE} LIMIT 1"
+    def has_evaluations(self, table: str) -> bool:
+        """Whether an execution has an outcome or feedback by an evaluator."""
+        is_evaluated = f"outcome_source = '{EVALUATED}' OR feedback IS NOT NULL"
+        sql = f"SELECT 1 FROM {table} WHERE ({is_evaluated}) AND {_INSIDE} LIMIT 1"
         return bool(self._session.query(sql, self._hours))
 
     # -- amounts of executions --

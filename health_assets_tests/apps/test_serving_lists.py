@@ -92,7 +92,7 @@ def tool_row(agent_id: str, tool: str, **columns: object) -> Row:
 
 def usage_row(agent_id: str, **columns: object) -> Row:
     window = {"window_start": HOUR - timedelta(hours=23), "window_end": HOUR + timedelta(hours=1)}
-    return {"agent_id": agent_id, "executions": 3, "successes": 2, **window, **columns}
+    return {"agent_id": agent_id, "executions": 3, "successes": 2, "positive_feedback": 1, **window, **columns}
 
 
 TOOLS = [

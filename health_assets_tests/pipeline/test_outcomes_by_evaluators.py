@@ -1,20 +1,24 @@
 """Outcomes of executions by the results of evaluators, which may come hours after their executions."""
 
 from datetime import datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourRange, parse_hour
 from health_assets.schema.catalog import SUPERSEDED
+from health_assets.systems.agent_usage.report import print_block
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import ENGINES, FLEET, RESULT_TABLES, Project, Row, hours_from
 from health_assets_tests.support.traces_made import agent, otlp_line
 
 LOOKBACK_HOURS = 3
 ALL_HOURS = hours_from(START, 8)
+RECORDED = Path(__file__).parents[1] / "recorded_evaluations"
 END = START + timedelta(minutes=30)
 MAPPED = {"evaluators": [{"match": "correct.*", "outcome": True}]}
 STATED_SUCCESS, STATED_FAILURE = ("success", True, "stated"), ("failure", False, "stated")
@@ -114,6 +118,57 @@ def test_another_mapping_changes_outcomes_without_reading_a_line(project: Projec
         assert (row["error"] is None) == row["succeeded"]
 
 
+# -- feedback of people ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_feedback_stands_beside_success_and_changes_none(tmp_path: Path, engine: str) -> None:
+    project = project_of(tmp_path, engine)
+    project.write_targets(
+        {"evaluators": [{"match": "thumbs", "feedback": True}, {"match": "correct", "outcome": True}]}
+    )
+    runs = [execution(f"e{n}", "a", END, status="success" if n else "failure", cost_usd=1) for n in range(5)]
+    results = [
+        result(1, 40, "thumbs", "e0"), result(0, 40, "thumbs", "e1"), result(0, 40, "correct", "e1"),
+        result(1, 40, "thumbs", "e2"), result(0, 41, "thumbs", "e2"),
+        result(0, 40, "thumbs", "e3"), result(1, 59, "thumbs", "e3"),
+    ]  # fmt: skip
+    project.write_log("a.jsonl", [line(record) for record in [*runs, *results]])
+    usage = ["usage_components", "agent_usage", "usage_breakdown_components", "usage_breakdown"]
+    project.materialize(HourRange.of(START), only=["ingest", "evaluated_signals", *usage])
+    found = {row["execution_id"]: (*outcome(row), row["feedback"]) for row in project.rows("executions")}
+    assert found == {
+        "e0": (*STATED_FAILURE, "positive"), "e1": (*BAD, "negative"), "e2": (*STATED_SUCCESS, "negative"),
+        "e3": (*STATED_SUCCESS, "positive"), "e4": (*STATED_SUCCESS, None),
+    }  # fmt: skip
+    for table in usage:
+        [row] = project.rows(table)
+        assert (row["successes"], row["positive_feedback"], row["negative_feedback"]) == (3, 2, 2)
+    [row] = [row for row in project.rows("evaluated_signals") if row["execution_id"] == "e0"]
+    assert (row["signal"], row["value"], row["is_negative"], row["is_failure"]) == ("feedback", 1, False, None)
+    console = Console(width=140, record=True, file=StringIO())
+    with project.warehouse.read() as session:
+        print_block(console, session, HourRange.of(START))
+    table = [text.split() for text in console.export_text().splitlines()]
+    assert ["costliest", "agents", "runs", "succeeded", "liked", "disliked"] in [row[:6] for row in table]
+    assert ["a", "5", "3", "2", "2"] in [row[:5] for row in table]
+    project.write_targets({})
+    project.ingest(ALL_HOURS)
+    assert {row["feedback"] for row in project.rows("executions")} == {None}
+
+
+def test_thumbs_that_people_gave_in_phoenix_are_feedback(project: Project) -> None:
+    project.write_targets({"evaluators": [{"match": "thumbs", "feedback": True}]})
+    for name in ("spans.jsonl", "span-annotations.json"):
+        project.write_bytes(f"phoenix/{name}", (RECORDED / f"phoenix-{name}").read_bytes())
+    project.ingest(HourRange.of(parse_hour("2026-06-07T13")))
+    rows = sorted(project.rows("executions"), key=lambda row: row["started_at"])
+    assert [(row["feedback"], row["outcome_source"]) for row in rows] == [
+        ("positive", "stated"),
+        ("negative", "stated"),
+    ]
+
+
 # -- results that come late --------------------------------------------------------------------------------------------
 
 
@@ -148,10 +203,12 @@ def test_a_result_of_a_trace_counts_whichever_comes_first(project: Project, orde
 def test_a_line_that_loses_to_a_later_one_says_what_it_states(project: Project) -> None:
     """Else the failure that an evaluator told of would count as one that the log replaced."""
     aside = SUPERSEDED["executions"]
-    assert outcome_after(project, result(0)) == BAD
+    project.write_targets({"evaluators": [*MAPPED["evaluators"], {"match": "thumbs", "feedback": True}]})
+    assert outcome_after(project, result(0), result(1, name="thumbs")) == BAD
     project.write_log("b.jsonl", [line(execution("e", "a", END + timedelta(minutes=5)))])
     project.ingest(ALL_HOURS)
-    assert [(outcome(row), row["error"]) for row in project.rows(aside)] == [(STATED_SUCCESS, None)]
+    told = [(outcome(row), row["error"], row["feedback"]) for row in project.rows(aside)]
+    assert told == [(STATED_SUCCESS, None, None)]
     assert [outcome(row) for row in project.rows("executions")] == [BAD]
     project.write_log("b.jsonl", [line(execution("other", "a", END))])
     project.ingest(ALL_HOURS)

@@ -271,7 +271,7 @@ EXECUTIONS = pa.schema(
     {
         "hour": pa.timestamp("us", "UTC"), "agent_id": pa.string(), "succeeded": pa.bool_(), "input_tokens": pa.int64(),
         "output_tokens": pa.int64(), "cache_read_tokens": pa.int64(), "cache_creation_tokens": pa.int64(),
-        "reasoning_tokens": pa.int64(), "cost_usd": pa.float64(), "cost_source": pa.string(),
+        "reasoning_tokens": pa.int64(), "cost_usd": pa.float64(), "cost_source": pa.string(), "feedback": pa.string(),
     }
 )  # fmt: skip
 

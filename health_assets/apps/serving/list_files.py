@@ -68,7 +68,8 @@ def _tokens(rows: ir.Table) -> ir.Value:
 
 
 USAGE = (
-    "executions", "successes", "executions_with_tokens", "executions_with_cost", "input_tokens", "output_tokens",
+    "executions", "successes", "positive_feedback", "negative_feedback", "executions_with_tokens",
+    "executions_with_cost", "input_tokens", "output_tokens",
     "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens", "cost_usd", "cost_source", "cost_per_success_usd",
 )  # fmt: skip
 

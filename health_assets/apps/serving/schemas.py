@@ -323,6 +323,8 @@ class Usage(TypedDict):
     agent_id: str
     executions: Annotated[int, Field(ge=1)]
     successes: Annotated[int, Field(ge=0)]
+    positive_feedback: Annotated[int, Field(ge=0, description="Executions with positive feedback of people.")]
+    negative_feedback: Annotated[int, Field(ge=0)]
     executions_with_tokens: Annotated[int, Field(ge=0)]
     executions_with_cost: Annotated[int, Field(ge=0)]
     input_tokens: Annotated[int | None, Field(ge=0)]

@@ -17,6 +17,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
+from health_assets.scoring.outcomes import NEGATIVE, POSITIVE
 from health_assets.scoring.prices import COMPUTED, STATED
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.scoring.usage import AMOUNTS, summed
@@ -37,6 +38,8 @@ def usage_components(executions: ir.Table, keys: Sequence[str] = BY_AGENT) -> ir
         executions_with_tokens=rows.count(where=tells_tokens),
         executions_with_cost=rows.cost_usd.count(),
         executions_with_computed_cost=rows.count(where=rows.cost_source == COMPUTED),
+        positive_feedback=rows.count(where=rows.feedback == POSITIVE),
+        negative_feedback=rows.count(where=rows.feedback == NEGATIVE),
         **{name: summed(rows, name) for name in AMOUNTS},
     )
 

@@ -8,4 +8,5 @@ BY_PART = ("agent_id", "agent_version", "model", "user_id")
 """Columns that rows of a breakdown are told apart by."""
 COUNTS = (
     "executions", "successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost",
+    "positive_feedback", "negative_feedback",
 )  # fmt: skip

@@ -24,8 +24,8 @@ MODELS_SHOWN = 5
 PARTS_SHOWN = 5
 """Models, versions and users."""
 SHOWN = (
-    "agent_id", "executions", "successes", *AMOUNTS, "executions_with_tokens", "executions_with_cost",
-    "executions_with_computed_cost", "cost_per_success_usd",
+    "agent_id", "executions", "successes", "positive_feedback", "negative_feedback", *AMOUNTS,
+    "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost", "cost_per_success_usd",
 )  # fmt: skip
 SUMMED = tuple(name for name in SHOWN if name not in ("agent_id", "cost_per_success_usd"))
 AT_LEAST = "≥"
@@ -157,10 +157,13 @@ def _table(agents: list[dict[str, Any]], telling: int) -> Table:
 
 
 def _table_of(title: str, rows: Iterable[tuple[str, dict[str, Any]]], max_width: int = 24) -> Table:
-    """Sums by name."""
+    """Sums by name, with feedback of people where there is any."""
+    rows = list(rows)
+    has_feedback = any(sums["positive_feedback"] or sums["negative_feedback"] for _, sums in rows)
     table = plain_table()
     table.add_column(title, no_wrap=True, max_width=max_width)
-    for heading in ("runs", "succeeded", "tokens in", "tokens out", "cost", "per success"):
+    feedback = ["liked", "disliked"] if has_feedback else []
+    for heading in ("runs", "succeeded", *feedback, "tokens in", "tokens out", "cost", "per success"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, sums in rows:
         with_tokens, with_cost = (
@@ -168,6 +171,7 @@ def _table_of(title: str, rows: Iterable[tuple[str, dict[str, Any]]], max_width:
         )
         table.add_row(
             Text(printable(name)), f"{sums['executions']:,}", f"{sums['successes']:,}",
+            *([f"{sums['positive_feedback']:,}", f"{sums['negative_feedback']:,}"] if has_feedback else []),
             _or_dash(with_tokens, sums["input_tokens"], "{:,}".format),
             _or_dash(with_tokens, sums["output_tokens"], "{:,}".format),
             _or_dash(with_cost, sums["cost_usd"], _dollars),

@@ -27,6 +27,8 @@ class Sums(SQLModel):
     executions_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
     executions_with_cost: int = count("Executions that have a cost.")
     executions_with_computed_cost: int = count("Executions whose cost was computed from prices.")
+    positive_feedback: int = count("Executions with positive feedback of people.")
+    negative_feedback: int = count("Executions with negative feedback of people.")
     input_tokens: int | None = count("Tokens into models, with the cached ones; null where no execution tells any.")
     output_tokens: int | None = count("Tokens out of models, reasoning included; null where no execution tells any.")
     cache_read_tokens: int | None = count("Input tokens read from a cache; null where no execution tells any.")

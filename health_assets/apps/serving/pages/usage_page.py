@@ -97,6 +97,7 @@ def usage_page(look: Look, wanted: Wanted) -> Page:
         "users_shown": USERS_SHOWN,
         "has_days": look.hides_nothing or told["window_hours"] == DAY_H,
         "bars": _bars(told["days"]),
+        "has_feedback": any(sums["positive_feedback"] or sums["negative_feedback"] for sums in (fleet, *told["days"])),
         "query": [f"by={wanted.by}", f"sort={wanted.sort}", f"days={wanted.days}", f"q={part(wanted.text)}"],
     }
     return Page(name="usage", title="Usage", told=told, listing=LISTINGS[wanted.by], shown=shown)
