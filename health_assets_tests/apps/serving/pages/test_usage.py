@@ -32,7 +32,8 @@ SEEN = {
     STRANGER: ("dear", "half", "silent", "tokens", HOSTILE, LONG),
     OF_TEAM: ("half", "tokens"),
 }
-TARGETS = {"agents": {"mine": {"personal": True}, "half": {"team": "b"}, "tokens": {"team": "b"}}}
+TARGETS: dict[str, Any] = {"agents": {"mine": {"personal": True}, "half": {"team": "b"}, "tokens": {"team": "b"}}}
+TARGETS["evaluators"] = [{"match": "thumbs", "feedback": True}]
 SUMS = (
     "count(*), count(CASE WHEN succeeded THEN 1 END), "
     "count(CASE WHEN input_tokens IS NOT NULL OR output_tokens IS NOT NULL THEN 1 END), count(cost_usd), "
@@ -63,6 +64,8 @@ def _lines() -> Iterator[str]:
         }
         for place, (agent_id, fields) in enumerate(told.items()):
             yield line(execution(f"{number}-{place}", agent_id, hour + timedelta(minutes=30), **fields))
+        said = {"type": "evaluation", "name": "thumbs", "at": (hour + timedelta(minutes=40)).isoformat()}
+        yield line(said | {"execution_id": f"{number}-1", "value": number % 3 > 0})  # of half
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +144,18 @@ def test_users_are_those_of_the_agents_that_the_caller_sees(world: World, view: 
     page = _page(world.look(view), by="user")
     assert page.listing == "users"
     assert "no user named" in _html(world.look(view))
+
+
+@pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
+def test_feedback_of_people_stands_beside_success(world: World, view: View) -> None:
+    """From hour 14 on, every third of 24 was disliked: 15, 18, ... 36."""
+    told = _page(world.look(view)).told
+    [half] = [row for row in told["agents"] if row["agent_id"] == "half"]
+    for sums in (half, told["fleet"]):
+        assert (sums["positive_feedback"], sums["negative_feedback"]) == (16, 8)
+    text = " ".join(_html(world.look(view)).split())
+    assert '<th scope="col" class="num">liked</th><th scope="col" class="num">disliked</th>' in text
+    assert '<td class="num">16</td><td class="num">8</td>' in text
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
