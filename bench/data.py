@@ -188,6 +188,7 @@ def _write_history(session: Session, hour: HourRange, agents: int) -> None:
         INSERT INTO executions BY NAME
         SELECT * EXCLUDE (type, dice), '{hour.start:%Y-%m-%dT%H}.jsonl' AS source_file,
             row_number() OVER () AS line_number, 'baseline' AS condition, status = 'success' AS succeeded,
+            'stated' AS outcome_source,
             (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS runtime_s,
             runtime_s > {TARGETS["sla_s"]} AS sla_breached, {signals}
         FROM ({rows})
@@ -242,6 +243,7 @@ def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: 
                 printf('task-%04d', task) AS task_id, 'stated' AS task_source, 'stated' AS cost_source,
                 $hour AS started_at, $hour AS ended_at,
                 dice % 10 < 8 AS succeeded, if(succeeded, 'success', 'failure') AS status,
+                'stated' AS outcome_source,
                 if(task % 8 < 7, 'baseline', ['fault', 'structural', 'prompt'][1 + run % 3]) AS condition,
                 20 + (dice >> 4) % 1000 / 100 AS runtime_s, false AS sla_breached,
                 round((dice >> 8) % 1000 / 1000, 2) AS confidence, (dice >> 12) % 1000 / 1e4 AS cost_usd,

@@ -107,6 +107,7 @@ def _show_what_is_up_to_date(
             print_left_behind,
             print_older_results,
             print_older_targets,
+            print_outdated_sources,
             print_sentences,
             print_unmapped_evaluators,
             print_up_to_date,
@@ -115,7 +116,7 @@ def _show_what_is_up_to_date(
         from health_assets.core.targets import load_targets
         from health_assets.systems.formula_versions import older_results
         from health_assets.systems.no_op_check import made_at, noted_warnings, reason_to_run
-        from health_assets.systems.stale_partitions import left_behind
+        from health_assets.systems.stale_partitions import left_behind, outdated_sources
         from health_assets.warehouse.location import is_spark
         from health_assets.warehouse.store import Warehouse
 
@@ -137,6 +138,7 @@ def _show_what_is_up_to_date(
         print_sentences(console, map(str, lost))
         print_checks(console, map(FailedCheck.of, failed))
         print_left_behind(console, left_behind(session, hours, systems, settings, now))
+        print_outdated_sources(console, outdated_sources(session, hours, systems, settings))
         print_older_targets(console, session, hours.start, targets)
         print_unmapped_evaluators(console, session, HourRange(hours.start, hours.end), targets)
         print_older_results(console, older_results(session, EVER, settings))
@@ -167,6 +169,7 @@ def _run(
             print_older_results,
             print_older_targets,
             print_outcome,
+            print_outdated_sources,
             print_unmapped_evaluators,
         )
         from health_assets.cli.running import run_hours, step_count
@@ -175,7 +178,7 @@ def _run(
         from health_assets.pipeline.resource import Pipeline
         from health_assets.quality.validation import import_great_expectations
         from health_assets.systems.formula_versions import older_results
-        from health_assets.systems.stale_partitions import left_behind
+        from health_assets.systems.stale_partitions import left_behind, outdated_sources
 
         import_great_expectations()  # now, while nobody waits for the warehouse
         steps = step_count(hours, systems)
@@ -199,6 +202,7 @@ def _run(
         print_outcome(console, outcome, session, time.monotonic() - since)
         if outcome.error is None:
             print_left_behind(console, left_behind(session, hours, systems, settings, datetime.now(UTC)))
+            print_outdated_sources(console, outdated_sources(session, hours, systems, settings))
             targets = load_targets(settings.targets)
             print_older_targets(console, session, hours.start, targets)
             print_unmapped_evaluators(console, session, HourRange(hours.start, hours.end), targets)

@@ -1,6 +1,6 @@
 """Report of a run after its end; `cli.progress_bar` shows it while it runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -159,6 +159,15 @@ def print_left_behind(console: Console, ranges: Sequence[HourRange]) -> None:
         f"[yellow]  {counted(count, 'other hour looks', 'other hours look')} back on what has changed: "
         f"materialize {ranges[0]} too{more}[/]"
     )
+
+
+def print_outdated_sources(console: Console, sources: Mapping[str, Sequence[str]]) -> None:
+    """Print the tables of other systems that a run used as they were, and the systems that bring them up to date."""
+    if sources:
+        tables = ", ".join(name for names in sources.values() for name in names)
+        options = " ".join(f"--system {system}" for system in sources)
+        sentence = f"scores were made from {tables}, older than these logs: add {options}"
+        console.print(Text(printable(f"  {sentence}", 400), style="yellow"), soft_wrap=True)
 
 
 def print_older_targets(console: Console, session: Session, start: datetime, targets: Targets) -> None:

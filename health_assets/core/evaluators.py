@@ -1,7 +1,7 @@
 """Evaluators: what the results of another tool's evaluator state (the `evaluators:` of the targets file).
 
 What belongs here: one entry of that list, and which entry is an evaluator's. What does not: reading the targets file
-(`targets`), and applying the entries to results (`systems.session_scores.evaluated_signals`).
+(`targets`), and applying the entries to results (`scoring.evaluated_results`).
 
 Patterns are those of `agent_names`: RE2 of the DuckDB that works in this process, whatever the warehouse is.
 """
@@ -29,10 +29,13 @@ class Evaluator(BaseModel):
         match: regular expression (RE2) that must match the whole name.
         signal: the signal that they state.
         violation: the severity of the violation that a result worse than `threshold` states, in place of a signal.
+        outcome: whether a result worse than `threshold` states that the execution failed, in place of a signal.
+        feedback: whether results are feedback of people, negative where they are worse than `threshold`; likewise.
         scale: the least and the greatest score; 0 and 1 by default.
         direction: whether the greatest score is the best or the worst.
         categories: by label, what it is worth; scores do not count then.
-        threshold: the worst score that is no violation, or with `categories` the least worth; by default the middle.
+        threshold: the worst score that is no violation or failure, or with `categories` the least worth; by default the
+            middle.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -40,6 +43,8 @@ class Evaluator(BaseModel):
     match: Annotated[str, Field(min_length=1)]
     signal: Literal["confidence", "loop_detection", "tool_correctness", "coherence"] | None = None
     violation: Literal["low", "medium", "high"] | None = None
+    outcome: Literal[True] | None = None
+    feedback: Literal[True] | None = None
     scale: Annotated[list[Limit], Field(min_length=2, max_length=2)] | None = None
     direction: Literal["higher_is_better", "lower_is_better"] | None = None
     categories: Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)] | None = None
@@ -47,10 +52,13 @@ class Evaluator(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_applied(self) -> "Evaluator":
-        if (self.signal is None) == (self.violation is None):
-            raise ValueError("an evaluator states either a signal or a violation; give one of the two")
-        if self.threshold is not None and self.violation is None:
-            raise ValueError("threshold says from where on a result is a violation, so it has no meaning beside signal")
+        if [self.signal, self.violation, self.outcome, self.feedback].count(None) != 3:
+            raise ValueError("an evaluator states a signal, a violation, an outcome or feedback; give one of them")
+        if self.threshold is not None and self.signal is not None:
+            raise ValueError(
+                "threshold says from where on a result is a violation, a failure or negative, so it has no meaning "
+                "beside signal"
+            )
         if self.categories is not None and (self.scale is not None or self.direction is not None):
             other = "scale" if self.scale is not None else "direction"
             raise ValueError(f"categories say what each label is worth, so {other} has no meaning beside them")
@@ -77,7 +85,7 @@ class Evaluator(BaseModel):
 
     @property
     def worst_allowed(self) -> float:
-        """The worst score, or with categories the least worth, that is no violation."""
+        """The worst score, or with categories the least worth, that is no violation or failure."""
         least, greatest = self.limits
         return (least + greatest) / 2 if self.threshold is None else self.threshold
 

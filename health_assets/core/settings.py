@@ -193,6 +193,12 @@ class Settings(BaseSettings):
         "by default random for each warehouse. Set it before the first load, for digests that are comparable between "
         "warehouses.",
     )
+    user_ids: Literal["hashed", "plain"] = Field(
+        "hashed",
+        description="`plain` keeps the ids of [users](tools-and-usage.md#by-version-model-and-user) as logs state "
+        "them, for all who may see an agent; `hashed` keeps salted digests. It counts for logs that are read from then "
+        "on.",
+    )
     memory_limit: str = Field("2GB", description="Most memory that DuckDB may use before it spills to disk.")
     clock_skew_s: float = Field(
         300.0,

@@ -75,6 +75,14 @@ REASONING_ATTRIBUTES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Tokens that a model reasoned with: a part of the output tokens by every convention listed here."""
 
+USER_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "stated_user": (
+        "user.id", "enduser.id", "langfuse.user.id", "traceloop.association.properties.user_id",
+        "ai.telemetry.metadata.userId",
+    )
+}  # fmt: skip
+"""The user for whom something ran. One that stands twice is no reason to reject a span: the first counts."""
+
 TOOL_CONTENTS: dict[str, tuple[str, ...]] = {
     "tool_arguments": ("gen_ai.tool.call.arguments", "input.value", "traceloop.entity.input", "ai.toolCall.args"),
     "ai_sdk_result": ("ai.toolCall.result",),
@@ -124,6 +132,7 @@ ATTRIBUTE_NAMES = tuple(
 
 IN_CACHE_ATTRIBUTES = "cache"
 IN_REASONING_ATTRIBUTES = "reasoning"
+IN_USER_ATTRIBUTES = r"user(\.id|_id|Id)"
 """What all their names have in them, and few lines without them."""
 
 TOTAL_ATTRIBUTES = (
@@ -214,7 +223,7 @@ SHAPES = {"openinference_kind": "upper({})", "span_type": "CASE WHEN is_of_claud
 """What becomes of a value that is not taken as it is."""
 
 
-def attribute_values(keys: str, texts: str, may_have_cached: str, may_have_reasoning: str) -> str:
+def attribute_values(keys: str, texts: str, may_have_cached: str, may_have_reasoning: str, may_have_user: str) -> str:
     """SQL columns of `ATTRIBUTES` and the others: the texts that a span's attributes give.
 
     The span has a column `is_of_claude_code`.
@@ -224,6 +233,7 @@ def attribute_values(keys: str, texts: str, may_have_cached: str, may_have_reaso
         texts: their values in the same order, a list of texts; null where a value is empty.
         may_have_cached: whether the span may have any of `CACHE_ATTRIBUTES`, to look for them there alone.
         may_have_reasoning: likewise of `REASONING_ATTRIBUTES`.
+        may_have_user: likewise of `USER_ATTRIBUTES`.
     """
 
     def found(names: Iterable[str]) -> str:
@@ -236,6 +246,7 @@ def attribute_values(keys: str, texts: str, may_have_cached: str, may_have_reaso
         (may_have_cached, CACHE_ATTRIBUTES),
         (may_have_reasoning, REASONING_ATTRIBUTES),
         (may_have_either, of_either),
+        (may_have_user, USER_ATTRIBUTES),
     ]
     columns |= {
         column: [f"CASE WHEN {may_have} THEN {found(names)} END"]

@@ -1,11 +1,16 @@
 """Digests of contents: inputs of runs, arguments of tools, their results and answers of models, to tell repeated ones.
 
-A content is never stored. A digest is salted with a value of its warehouse, so that guesses of a content cannot be
-checked without it; what spaces, letters' case and ids of a call say makes no difference.
+Ids of users are digested, too, unless a setting keeps them. A content is never stored. A digest is salted with a value
+of its warehouse, so that guesses of a content cannot be checked without it; what spaces, letters' case and ids of a
+call say makes no difference.
 """
+
+from health_assets.logs.limits import is_name
 
 SALT = "digest_salt"
 """The variable of the DuckDB that parses; digests are null where it is not set."""
+PLAIN_USERS = "plain_user_ids"
+"""The variable that says whether ids of users are kept as they are."""
 DIGITS = 16
 MOST_CHARACTERS = 1 << 16
 """Of a longer content the beginning and the length count."""
@@ -58,6 +63,17 @@ def task_digest(content: str) -> str:
     is_hidden = f"length({content}) <= {_MOST_OF_A_MARK} AND regexp_full_match(lower({content}), '{_HIDDEN}')"
     says_something = f"regexp_matches({content}, '[\\pL\\pN]') AND NOT ({is_hidden})"
     return f"CASE WHEN {says_something} THEN {_salted(content, masked)} END"
+
+
+def user(user_id: str) -> str:
+    """SQL for what is kept of a user's id: its digest, or where ids are kept the id, unless it is longer than any id.
+
+    Args:
+        user_id: SQL for the id, a text.
+    """
+    is_kept = f"coalesce(getvariable('{PLAIN_USERS}'), false) AND {is_name(user_id)}"
+    digest_of_id = f"left(sha256(getvariable('{SALT}') || 'user' || {user_id}), {DIGITS})"
+    return f"CASE WHEN {is_kept} THEN {user_id} WHEN {user_id} <> '' THEN {digest_of_id} END"
 
 
 def _salted(content: str, normalized: str) -> str:

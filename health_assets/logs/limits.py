@@ -56,6 +56,7 @@ class Limits:
         unpacked_bytes: most bytes of one file that are read, once it is unpacked.
         packing_ratio: most bytes of a packed file for each packed byte, once it is large.
         lines: most lines of one file that are read.
+        keeps_user_ids: whether ids of users are kept, and not only their digests.
     """
 
     until: datetime
@@ -63,6 +64,7 @@ class Limits:
     unpacked_bytes: int
     packing_ratio: int = sys.maxsize
     lines: int = sys.maxsize
+    keeps_user_ids: bool = False
 
     @classmethod
     def of(cls, settings: Settings, now: datetime) -> "Limits":
@@ -78,6 +80,7 @@ class Limits:
             unpacked_bytes=settings.max_unpacked_gib << 30,
             packing_ratio=settings.max_packing_ratio,
             lines=settings.max_lines,
+            keeps_user_ids=settings.user_ids == "plain",
         )
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from health_assets.core.text_limits import MOST_NAME_BYTES
-from health_assets.logs.digests import digest, task_digest
+from health_assets.logs.digests import digest, task_digest, user
 from health_assets.logs.limits import MOST_LIST_BYTES, NAME, NAME_OR_NOTHING, is_name, is_short
 from health_assets.schema import log_fields
 from health_assets.schema.log_fields import SIGNALS, Choice, Content, LogField, Number
@@ -193,6 +193,12 @@ def _task_input(field: log_fields.TaskInput) -> Rule:
     return _digested(field, task_digest("$token"), f"coalesce({TEXT}, {{token}})")
 
 
+def _user_id(field: log_fields.UserId) -> Rule:
+    """Whatever is neither a text nor a whole number is nobody's id, and is left out."""
+    number = "CASE WHEN regexp_full_match({token}, '[0-9]+') THEN {token} END"
+    return _digested(field, user("$token"), f"coalesce({TEXT}, {number})")
+
+
 def _digested(field: LogField, value: str, content: str) -> Rule:
     """The rule for a content, of which the digest is given with `$token` for the SQL of the content."""
     for brace in "{}":  # of the patterns, for str.format
@@ -215,6 +221,7 @@ _RULES: dict[type[LogField], Callable[[Any], Rule]] = {
     log_fields.Signals: _signals,
     log_fields.Content: _content,
     log_fields.TaskInput: _task_input,
+    log_fields.UserId: _user_id,
 }
 
 

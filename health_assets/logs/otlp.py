@@ -13,6 +13,7 @@ from health_assets.logs.conventions import (
     ATTRIBUTE_NAMES,
     IN_CACHE_ATTRIBUTES,
     IN_REASONING_ATTRIBUTES,
+    IN_USER_ATTRIBUTES,
     agent_id,
     attribute_values,
     contents,
@@ -24,7 +25,7 @@ from health_assets.logs.conventions import (
     task_id,
     unanswered_inputs,
 )
-from health_assets.logs.digests import digest, task_digest
+from health_assets.logs.digests import digest, task_digest, user
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
@@ -116,7 +117,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
     WITH spelled AS (
         SELECT file_id, line_number, line, fault, {camel_keys("line")} AS json,
             contains(line, '{IN_CACHE_ATTRIBUTES}') AS may_have_cached,
-            contains(line, '{IN_REASONING_ATTRIBUTES}') AS may_have_reasoning
+            contains(line, '{IN_REASONING_ATTRIBUTES}') AS may_have_reasoning,
+            regexp_matches(line, '{IN_USER_ATTRIBUTES}') AS may_have_user
         FROM {lines}
     ), read AS (
         SELECT *, CASE WHEN fault IS NULL AND NOT {_HAS_TRAILING_COMMA}
@@ -138,7 +140,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         FROM sifted
     ), listed AS (
         SELECT file_id, line_number, CASE WHEN line_reason IS NOT NULL THEN line END AS line, line_reason, texts,
-            may_have_cached, may_have_reasoning,
+            may_have_cached, may_have_reasoning, may_have_user,
             CASE WHEN repeats THEN 0 ELSE coalesce(len(tokens.resourceSpans), 0) END AS resource_count,
             CASE WHEN line_reason IS NULL THEN tokens.resourceSpans
                 WHEN repeats THEN list_concat(tokens.resourceSpans[:0], [{_ROOM_FOR_THE_LINE}])
@@ -146,10 +148,12 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         FROM checked
     ), resources AS (
         SELECT file_id, line_number, line, line_reason, resource_count, may_have_cached, may_have_reasoning,
+            may_have_user,
             unnest(resources) AS resource, generate_subscripts(resources, 1) AS resource_number, unnest(texts) AS text
         FROM listed
     ), scopes AS (
-        SELECT file_id, line_number, line, line_reason, may_have_cached, may_have_reasoning, resource_number,
+        SELECT file_id, line_number, line, line_reason, may_have_cached, may_have_reasoning, may_have_user,
+            resource_number,
             resource_number > resource_count AS is_line,
             {_resource_value("service.name")} AS service_name, {_resource_value("service.version")} AS service_version,
             {ambiguous_attribute("resource.resource.attributes", _RESOURCE_KEYS)} AS ambiguous_of_resource,
@@ -162,8 +166,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             {any_repeats("keys")} AS has_twins
         FROM scopes
     ), spans AS (
-        SELECT file_id, line_number, line, line_reason, may_have_cached, may_have_reasoning, is_line, service_name,
-            service_version, ambiguous_of_resource, resource_number, scope_number, has_twins,
+        SELECT file_id, line_number, line, line_reason, may_have_cached, may_have_reasoning, may_have_user, is_line,
+            service_name, service_version, ambiguous_of_resource, resource_number, scope_number, has_twins,
             unnest(scope.spans) AS span, generate_subscripts(scope.spans, 1) AS span_number, unnest(text.spans) AS text,
             unnest(keys) AS keys
         FROM keyed
@@ -183,7 +187,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             CASE WHEN is_open THEN start_ns ELSE {_time("endTimeUnixNano")} END AS end_ns,
             CASE WHEN span.status::VARCHAR <> '{{}}'
                 THEN json_transform(span.status, '{{"code": "VARCHAR", "message": "VARCHAR"}}') END AS status,
-            {attribute_values("keys", "attribute_texts", "may_have_cached", "may_have_reasoning")}
+            {attribute_values("keys", "attribute_texts", "may_have_cached", "may_have_reasoning", "may_have_user")}
         FROM taken_apart
     ), named AS (
         SELECT * REPLACE ({", ".join(f"{_count(column)} AS {column}" for column in _COUNTS)}),
@@ -216,7 +220,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             nullif(span.name, '') AS name, {convention()} AS convention,
             {agent_id()} AS agent_id, agent_version,
             nullif(service_name, '') AS service_name, nullif(service_version, '') AS service_version,
-            session_id, model, {response_model()} AS response_model, tool_name, {task_id()} AS task_id,
+            session_id, stated_user, model, {response_model()} AS response_model, tool_name, {task_id()} AS task_id,
             make_timestamptz(start_ns // 1000) AS started_at, make_timestamptz(end_ns // 1000) AS ended_at,
             failed OR tool_error IS NOT NULL AS failed,
             CASE WHEN failed THEN error ELSE nullif(tool_error, '') END AS error,
@@ -233,7 +237,7 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         SELECT *,
             CASE WHEN kind = 'tool' THEN {digest("input_text", masks_ids=False)} ELSE {task_digest("input_text")}
                 END AS input_digest,
-            {digest("output_text", masks_ids=True)} AS output_digest,
+            {digest("output_text", masks_ids=True)} AS output_digest, {user("stated_user")} AS user_id,
             coalesce(first_reason, {_reason_of_names()} || ', in span ' || position) AS valid_reason
         FROM shaped
     ), timed AS (
@@ -241,9 +245,9 @@ def parsed_spans(lines: str, limits: Limits) -> str:
             CASE WHEN is_early THEN {_FUTURE} ELSE valid_reason END AS reason
         FROM bounded
     )
-    SELECT file_id, line_number, position, {_COLUMNS}, input_digest, output_digest, reason,
+    SELECT file_id, line_number, position, {_COLUMNS}, input_digest, output_digest, user_id, reason,
         CASE WHEN reason IS NULL THEN 'span' ELSE 'rejected' END AS record_type,
-        CASE WHEN reason IS NULL THEN hash(line_number, position, {_COLUMNS}, input_text, output_text)
+        CASE WHEN reason IS NULL THEN hash(line_number, position, {_COLUMNS}, input_text, output_text, stated_user)
             ELSE hash(line_number, position, reason, line, to_json(span)::VARCHAR) END AS fingerprint,
         CASE WHEN {_OWN_TIME} BETWEEN {_FIRST_TIME} AND {limits.until_sql}
             THEN make_timestamptz(epoch_us({_OWN_TIME}) // 3_600_000_000 * 3_600_000_000) END AS hour,

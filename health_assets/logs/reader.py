@@ -21,7 +21,7 @@ from health_assets.core.private_files import private_files
 from health_assets.core.targets import Targets
 from health_assets.core.temporary import temporary_folder
 from health_assets.logs.append_proof import Beginning
-from health_assets.logs.digests import SALT
+from health_assets.logs.digests import PLAIN_USERS, SALT
 from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import parsed_lines
@@ -149,7 +149,10 @@ class Reading:
         if lines is None:
             yield None
             return
-        with in_process(single_threaded=self._single_threaded, salt=self._salt) as connection:
+        own = in_process(
+            single_threaded=self._single_threaded, salt=self._salt, keeps_user_ids=self._limits.keeps_user_ids
+        )
+        with own as connection:
             connection.register("lines", lines)
             yield connection
 
@@ -203,7 +206,7 @@ def reading(
     with (
         private_files(),
         temporary_folder() as folder,
-        in_process(single_threaded=single_threaded, salt=salt) as connection,
+        in_process(single_threaded=single_threaded, salt=salt, keeps_user_ids=limits.keeps_user_ids) as connection,
     ):
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
@@ -234,12 +237,15 @@ def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> 
 
 
 @contextmanager
-def in_process(*, single_threaded: bool = False, salt: str = "") -> Iterator[duckdb.DuckDBPyConnection]:
+def in_process(
+    *, single_threaded: bool = False, salt: str = "", keeps_user_ids: bool = False
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB without a file, which parses and computes whatever the warehouse is.
 
     Args:
         single_threaded: whether it gets one core and `SINGLE_THREAD_MEMORY`, as where others work beside it.
         salt: salt of the digests of contents, which are null without one.
+        keeps_user_ids: whether ids of users are kept, and not only their digests.
     """
     with temporary_folder() as folder:
         config: dict[str, str | bool | int | float | list[str]] = {
@@ -251,6 +257,7 @@ def in_process(*, single_threaded: bool = False, salt: str = "") -> Iterator[duc
             connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
             if salt:
                 connection.execute(f"SET VARIABLE {SALT} = ?", [salt])
+            connection.execute(f"SET VARIABLE {PLAIN_USERS} = ?", [keeps_user_ids])
             if single_threaded:
                 connection.execute(f"SET threads = 1; SET memory_limit = '{SINGLE_THREAD_MEMORY}'")
             yield connection
@@ -312,6 +319,8 @@ def _columns_made(targets: Targets, believed: Sequence[int]) -> dict[str, str]:
         "runtime_s": f"CASE WHEN {IS_TIMED} THEN {STATED_S} END",
         "untimed_s": f"CASE WHEN NOT {IS_TIMED} THEN {STATED_S} END",
         "succeeded": "status = 'success'",
+        "outcome_source": f"'{STATED}'",
+        "feedback": "NULL::VARCHAR",
         "task_source": "CASE WHEN task_id IS NOT NULL THEN coalesce(task_source, 'stated') END",
         "condition": "coalesce(condition, 'baseline')",
         **{f"{amount}_reported": amount for amount in AMOUNTS},

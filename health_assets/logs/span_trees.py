@@ -100,7 +100,8 @@ _LINKS = f"""
 CREATE OR REPLACE TEMP TABLE links AS
 SELECT span.id, parent.id AS parent, span.kind IN ('agent', 'workflow') AS is_agent,
     CASE WHEN {is_of_record("parent.kind")} THEN parent.id END AS nearest,
-    NULL::VARCHAR AS wrapper_session, NULL::VARCHAR AS wrapper_version, NULL::BIGINT AS failed_wrapper
+    NULL::VARCHAR AS wrapper_session, NULL::VARCHAR AS wrapper_user, NULL::VARCHAR AS wrapper_version,
+    NULL::BIGINT AS failed_wrapper
 FROM nodes AS span LEFT JOIN nodes AS parent ON parent.trace_id = span.trace_id
     AND parent.seen_from IS NOT DISTINCT FROM span.seen_from AND parent.span_id = span.parent_span_id
 """
@@ -122,7 +123,7 @@ QUALIFY row_number() OVER (
 _FIRST_JUMP = """
 CREATE OR REPLACE TEMP TABLE above AS
 SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
-    nearest, wrapper_session, wrapper_version, failed_wrapper
+    nearest, wrapper_session, wrapper_user, wrapper_version, failed_wrapper
 FROM links
 """
 """`execution` is the outermost agent span from the span itself to before the one that it has reached. `nearest`, an
@@ -134,6 +135,7 @@ CREATE OR REPLACE TEMP TABLE above AS
 SELECT span.id, next.reached, coalesce(next.execution, span.execution) AS execution,
     coalesce(span.nearest, next.nearest) AS nearest,
     coalesce(span.wrapper_session, next.wrapper_session) AS wrapper_session,
+    coalesce(span.wrapper_user, next.wrapper_user) AS wrapper_user,
     coalesce(span.wrapper_version, next.wrapper_version) AS wrapper_version,
     coalesce(span.failed_wrapper, next.failed_wrapper) AS failed_wrapper
 FROM above AS span LEFT JOIN above AS next ON span.reached = next.id
@@ -262,7 +264,8 @@ WHERE links.is_agent AND nodes.agent_id IS NULL AND below.holds AND nodes.id NOT
 
 _PASS_THROUGH = """
 UPDATE links SET is_agent = false WHERE id IN (SELECT id FROM wrappers);
-UPDATE links SET wrapper_session = wrappers.session_id, wrapper_version = wrappers.agent_version,
+UPDATE links SET wrapper_session = wrappers.session_id, wrapper_user = wrappers.user_id,
+    wrapper_version = wrappers.agent_version,
     failed_wrapper = CASE WHEN wrappers.failed THEN wrappers.id END
 FROM wrappers WHERE wrappers.id = links.parent
 """

@@ -1,7 +1,8 @@
 """Enrichment: columns of records that follow from targets, settings and other records, updated after loading.
 
-What belongs here: SLA breaches, agents' names, whom a judgement counts as, and the tokens and cost of executions,
-set-based and for whole hours. What does not: loading lines (`ingestion`), and what they mean for a score (`scoring`).
+What belongs here: SLA breaches, agents' names, whom a judgement counts as, and the outcome, feedback, tokens and cost
+of executions, set-based and for whole hours. What does not: loading lines (`ingestion`), and what they mean for a score
+(`scoring`).
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,9 @@ from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.logs.stores import RawFile, is_trusted
 from health_assets.pipeline.price_list import rates_of
-from health_assets.schema.catalog import columns_of
+from health_assets.schema.catalog import SUPERSEDED, columns_of
+from health_assets.scoring.evaluated_results import evaluated_results, rules_of
+from health_assets.scoring.outcomes import as_stated, with_outcomes
 from health_assets.scoring.prices import KEYS, STATED, with_costs
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.scoring.usage import AMOUNTS, RUN, amounts_of_calls, with_amounts
@@ -119,6 +122,32 @@ def resolve_judges(session: Session, hours: HourRange, files: Iterable[RawFile],
     logs, there = stored.logs_of_judgements(), {file.source_file: file for file in files}
     believed = [name for name in logs & there.keys() if is_trusted(there[name], trusted)]
     return stored.trust(believed, [name for name in logs - there.keys() if trusted.names(name)])
+
+
+def resolve_outcomes(session: Session, hours: HourRange, lookback_hours: int, targets: Targets) -> set[datetime]:
+    """Give executions the outcome and feedback that evaluators state of them; gives the hours of which any changed.
+
+    Args:
+        session: a write session, in which all records are as the logs have them.
+        hours: the hours of the executions.
+        lookback_hours: how many hours apart an execution and its results may be, also those that come later.
+        targets: the evaluators that state outcomes and feedback.
+    """
+    around = hours.extended_back(lookback_hours - 1).extended_forward(lookback_hours - 1)
+    own, others = EnrichedColumns(session, hours), EnrichedColumns(session, around)
+    aside = SUPERSEDED["executions"]
+    if own.has_evaluations(aside):  # of which no result is
+        session.update_rows(aside, as_stated(session.hours_of(aside, hours)), RUN)
+    names = others.evaluators() if any(one.outcome or one.feedback for one in targets.evaluators) else []
+    if not names and not own.has_evaluations("executions"):
+        return set()
+    evaluations, executions, *calls = (
+        session.hours_of(name, around) for name in ("evaluations", "executions", "model_calls", "tool_calls")
+    )
+    rules = rules_of(names, targets.evaluators)
+    results = evaluated_results(evaluations, executions, calls, rules, around, lookback_hours)
+    differing = with_outcomes(session.hours_of("executions", hours), results, lookback_hours)
+    return PartitionStates(session).correct_rows("executions", differing, RUN)
 
 
 def resolve_usage(

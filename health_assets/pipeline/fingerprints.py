@@ -31,7 +31,7 @@ EXCLUDED_SETTINGS = frozenset({
     "lock_timeout_s", "lease_s", "lease_timeout_s", "memory_limit",
     "schedule_minute", "late_after_minutes", "schedules", "first_hour", "run_history_days", "pages_url", "docs_url",
     "tracker_log", "judge_url", "judge_model", "judge_key", "judge_max_runs", "judge_timeout_s", "judge_max_parts",
-    "digest_salt",  # of what is read from then on
+    "digest_salt", "user_ids",  # of what is read from then on
     "registry", "survey_minute", "survey_concurrency", "survey_waiting", "survey_per_host", "survey_pause_s",
     "survey_timeout_s", "survey_interval_s", "allow_private_addresses", "alerts",
     "host_agent", "token", "tokens", "tokens_file", "anonymous_role", "allowed_hosts", "log_format", "access_log",

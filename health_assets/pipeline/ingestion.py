@@ -26,7 +26,7 @@ from health_assets.logs.files import RawFile
 from health_assets.logs.known_files import MatchedFiles
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.stores import names_of
-from health_assets.pipeline.enrichment import resolve_usage
+from health_assets.pipeline.enrichment import resolve_outcomes, resolve_usage
 from health_assets.pipeline.fingerprints import RECORDS, RunFingerprint
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion_scope import IngestScope
@@ -125,6 +125,11 @@ def ingest(
     for table, others in loading.apply_new_targets(never_built, with_new_targets=with_new_targets).items():
         touched[table] |= others
         built |= {hour for hour in others if hour in scope.span}
+    asked = {*scope.hours} if with_new_targets else set[datetime]()
+    for some in contiguous(asked | never_built | _hours_to_judge(touched, reach_hours)):
+        judged = resolve_outcomes(session, some, reach_hours, targets)
+        touched["executions"] |= judged
+        built |= {hour for hour in judged if hour in scope.span}
     report.add_built(built)
     elsewhere = _materialized_elsewhere(session, scope, touched)
     report.changed_elsewhere = set().union(*(hours for table, hours in elsewhere.items() if table != "spans"))
@@ -174,6 +179,14 @@ def _touched_hours(scope: IngestScope, changed: Iterable[FileSlice]) -> dict[str
         if file_slice.record_type != "span" or file_slice.hour in scope.span:
             touched["raw_logs"].add(file_slice.hour)
     return touched
+
+
+def _hours_to_judge(touched: Mapping[str, AbstractSet[datetime]], reach_hours: int) -> set[datetime]:
+    """The hours whose executions other results of evaluators may be about, now that rows have changed."""
+    changed = set().union(*(touched[name] for name in ("executions", "evaluations", "model_calls", "tool_calls")))
+    others = reach_hours - 1
+    near = (hours.extended_back(others).extended_forward(others) for hours in contiguous(changed))
+    return {hour for hours in near for hour in hours}
 
 
 def _never_built(session: Session, hours: HourGroups, lookback_hours: int) -> set[datetime]:

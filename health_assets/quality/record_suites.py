@@ -22,6 +22,7 @@ from health_assets.quality.expectations import (
 )
 from health_assets.schema.log_fields import Choice, Count, Number
 from health_assets.schema.records import RECORDS, SIGNAL_COLUMNS, TABLE_OF_RECORD, RecordType, RejectedRecord
+from health_assets.scoring.outcomes import NEGATIVE, OUTCOME_SOURCES, POSITIVE
 from health_assets.scoring.prices import SOURCES
 from health_assets.scoring.usage import AMOUNTS
 
@@ -133,6 +134,8 @@ COST_SOURCES_ARE_KNOWN = Check(name="cost_sources_are_known", expectations=one_o
 BESIDES: Mapping[str, Sequence[Check]] = {
     "execution": [
         COST_SOURCES_ARE_KNOWN,
+        Check(name="sources_of_outcomes_are_known", expectations=one_of("outcome_source", *OUTCOME_SOURCES)),
+        Check(name="feedback_is_known", expectations=one_of("feedback", POSITIVE, NEGATIVE)),
         Check(
             name="executions_end_after_they_start",
             expectations=[*at_least("ended_at", "started_at"), *between(0, None, "runtime_s")],

@@ -78,6 +78,13 @@ class TaskInput(LogField):
 
 
 @dataclass(frozen=True, kw_only=True)
+class UserId(LogField):
+    """The id of a user, a text or a number, of which only a salted digest is kept unless a setting keeps the id."""
+
+    sample: Any = "u-17"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Choice(LogField):
     """One of a few words.
 

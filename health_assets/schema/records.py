@@ -30,6 +30,7 @@ from health_assets.schema.log_fields import (
     Signals,
     TaskInput,
     Time,
+    UserId,
     Violations,
 )
 
@@ -76,6 +77,11 @@ class ExecutionColumns(FromLine):
     )
     status: str = text("`success` or `failure`.", line=Choice(words=("success", "failure"), is_required=True))
     succeeded: bool = flag("Whether the status is `success`.")
+    outcome_source: str = text(
+        "Where the status is from: `stated` by the log, or `evaluated` where an evaluator judged what the log calls a "
+        "success."
+    )
+    feedback: str | None = text("`positive` or `negative`: what people said of it, by the targets; null without any.")
     runtime_s: float | None = number(
         "Runtime in seconds, to the microsecond; null where the log does not tell when it started."
     )
@@ -83,6 +89,10 @@ class ExecutionColumns(FromLine):
         "Seconds between the start and the end of a line that says that nobody knows when it started; else null."
     )
     session_id: str | None = text("Session that the execution belongs to.", line=Name(sample="s-1"))
+    user_id: str | None = text(
+        "User for whom it ran: a salted digest of the id, or the id itself where HEALTH_USER_IDS is `plain`.",
+        line=UserId(),
+    )
     task_id: str | None = text("Evaluation task that it attempted.", line=Name(sample="k-1"))
     task_source: str | None = text(
         "Where the task is from: `stated` by the log, or the item of an `evaluation` tool; null without a task.",
@@ -99,7 +109,9 @@ class ExecutionColumns(FromLine):
     trigger_id: str | None = text("Trigger that started it.", line=Name(sample="t-1"))
     model: str | None = text("Model that the agent used.", line=Name(sample="atlas-mini"))
     platform: str | None = text("Platform that the agent runs on.", line=ShortText(sample="linux"))
-    error: str | None = text("Error as the log states it.", line=FreeText())
+    error: str | None = text(
+        "Error as the log states it; of a failure by an evaluator without one, the evaluator's name.", line=FreeText()
+    )
     sla_s: float | None = number("Time limit in seconds that the record itself carries.", line=Number(sample=60))
     sla_breached_reported: bool | None = flag(
         "The record's own breach flag, where it has one.", line=Flag(name="sla_breached", sample=False)
@@ -375,6 +387,7 @@ class Span(FromLine, table=True):
     service_name: str | None = text("Service that the span came from.")
     service_version: str | None = text("Version of that service.")
     session_id: str | None = text("Conversation or session.")
+    user_id: str | None = text("User for whom it ran, as in `executions`.")
     model: str | None = text("Model that was asked for, else the one that answered.")
     response_model: str | None = text("Model that answered, as the span states it.")
     tool_name: str | None = text("Tool that was executed.")

@@ -10,6 +10,7 @@ from datetime import datetime
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange, contiguous
 from health_assets.core.settings import Settings
 from health_assets.pipeline.build_selection import statuses_of
+from health_assets.pipeline.fingerprints import upstream
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.formula_versions import OlderResults
 from health_assets.warehouse.partition_states import PartitionStates, PartitionStatus
@@ -88,6 +89,31 @@ def left_behind(
             statuses = statuses_of(session, asset, span, settings)
             hours |= {hour for hour in _made(statuses) if statuses[hour].is_stale}
     return contiguous(hours - set(run))
+
+
+def outdated_sources(
+    session: Session, run: HourRange | HourGroups, systems: Collection[str], settings: Settings
+) -> dict[str, list[str]]:
+    """By system that a run left out, its tables that the run used although their inputs had changed, or without them.
+
+    Args:
+        session: a session, after the run.
+        run: the hours of the run.
+        systems: the scoring systems that it materialized; all where none is named.
+        settings: how far each asset looks back.
+    """
+    made = {asset.name for system in systems or SYSTEMS for asset in SYSTEMS[system]}
+    used = set().union(*(upstream(name, DERIVED) for name in made)) - made
+    span = HourRange(run.start, run.end).extended_back(settings.reach_hours - 1)
+    asked, found = set(run), dict[str, list[str]]()
+    for system, assets in SYSTEMS.items():
+        for asset in assets:
+            if asset.name not in used:
+                continue
+            statuses = statuses_of(session, asset, span, settings)
+            if any(one.is_stale and (hour in asked or one.is_materialized) for hour, one in statuses.items()):
+                found.setdefault(system, []).append(asset.name)
+    return found
 
 
 def _made(statuses: Mapping[datetime, PartitionStatus]) -> set[datetime]:

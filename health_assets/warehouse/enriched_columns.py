@@ -9,6 +9,7 @@ from datetime import datetime
 
 from health_assets.core.hours import HourRange
 from health_assets.core.judges import judged_by
+from health_assets.scoring.outcomes import EVALUATED
 from health_assets.scoring.prices import COMPUTED
 from health_assets.warehouse.session import Session
 
@@ -74,6 +75,19 @@ class EnrichedColumns:
         if rows:
             self._session.query(f"UPDATE judgements SET judged_by = {counts_as} WHERE {differs}", parameters)
         return {hour for (hour,) in rows}
+
+    # -- outcomes of executions --
+
+    def evaluators(self) -> list[str]:
+        """The names of evaluators with a result."""
+        rows = self._session.query(f"SELECT DISTINCT name FROM evaluations WHERE {_INSIDE}", self._hours)
+        return [name for (name,) in rows]
+
+    def has_evaluations(self, table: str) -> bool:
+        """Whether an execution has an outcome or feedback by an evaluator."""
+        is_evaluated = f"outcome_source = '{EVALUATED}' OR feedback IS NOT NULL"
+        sql = f"SELECT 1 FROM {table} WHERE ({is_evaluated}) AND {_INSIDE} LIMIT 1"
+        return bool(self._session.query(sql, self._hours))
 
     # -- amounts of executions --
 

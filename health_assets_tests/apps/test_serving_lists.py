@@ -92,7 +92,7 @@ def tool_row(agent_id: str, tool: str, **columns: object) -> Row:
 
 def usage_row(agent_id: str, **columns: object) -> Row:
     window = {"window_start": HOUR - timedelta(hours=23), "window_end": HOUR + timedelta(hours=1)}
-    return {"agent_id": agent_id, "executions": 3, "successes": 2, **window, **columns}
+    return {"agent_id": agent_id, "executions": 3, "successes": 2, "positive_feedback": 1, **window, **columns}
 
 
 TOOLS = [
@@ -187,8 +187,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     )
     fill(warehouse, HOUR - timedelta(hours=1), score_evidence=[event("explained", "failure", 1, "of yesterday")])
     fill(warehouse, HOUR - timedelta(hours=200), session_scores=[session("forgotten")])
-    breakdown = [{**row, "agent_version": "1", "model": f"model of {row['agent_id']}"} for row in USAGE]
-    breakdown.append(usage_row("agent 2", agent_version="2", model="", cost_usd=7.0))
+    breakdown = [{**row, "agent_version": "1", "model": f"model of {row['agent_id']}", "user_id": "u"} for row in USAGE]
+    breakdown.append(usage_row("agent 2", agent_version="2", model="", user_id="", cost_usd=7.0))
     fill(warehouse, tool_health=TOOLS, agent_usage=USAGE, usage_breakdown=breakdown)
     fill(warehouse, HOUR - timedelta(hours=1), tool_health=[tool_row("agent 1", "of yesterday")])
     targets = write_targets(folder / "targets.yaml", {"agents": {name: {"personal": True} for name in PERSONAL}})
@@ -456,18 +456,18 @@ def test_usage_is_listed_from_the_greatest_on_and_the_unknown_last(
     assert silent["cost_usd"] is silent["input_tokens"] is silent["cost_per_success_usd"] is None
 
 
-def test_usage_is_listed_by_version_and_model_too(server: Served) -> None:
-    def named(query: str, **asked: Any) -> list[tuple[str, str, str]]:
+def test_usage_is_listed_by_version_model_and_user_too(server: Served) -> None:
+    def named(query: str, **asked: Any) -> list[tuple[str, str, str, str]]:
         items = server.ask(f"/usage/breakdown{query}", **asked).json["usage_breakdown"]
-        return [(item["agent_id"], item["agent_version"], item["model"]) for item in items]
+        return [(item["agent_id"], item["agent_version"], item["model"], item["user_id"]) for item in items]
 
-    first, second = ("agent 1", "1", "model of agent 1"), ("agent 2", "1", "model of agent 2")
-    silent, newer = ("silent", "1", "model of silent"), ("agent 2", "2", "")
+    first, second = ("agent 1", "1", "model of agent 1", "u"), ("agent 2", "1", "model of agent 2", "u")
+    silent, newer = ("silent", "1", "model of silent", "u"), ("agent 2", "2", "", "")
     assert named("") == [newer, first, second, silent]
     assert named("?sort=cost_per_success")[0] == first
     assert named("?agent_id=agent%202") == [newer, second]
     assert named("?agent_id=mine%20good") == []
-    assert named("?limit=1", headers=BEARER) == [("mine good", "1", "model of mine good")]
+    assert named("?limit=1", headers=BEARER) == [("mine good", "1", "model of mine good", "u")]
 
 
 @pytest.mark.parametrize("query", ["tools?limit=0", "tools?limit=1001", "usage?sort=worst", "usage?offset=-1"])

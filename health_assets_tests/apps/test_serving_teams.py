@@ -118,7 +118,7 @@ def build(world: World, folder: Path) -> tuple[Path, Path]:
         ],
         agent_usage=[{"agent_id": agent_id, "cost_usd": 1.0, **in_window} for agent_id in world.tools if agent_id],
         usage_breakdown=[
-            {"agent_id": agent_id, "model": model, "cost_usd": 1.0, **in_window}
+            {"agent_id": agent_id, "model": model, "user_id": "u", "cost_usd": 1.0, **in_window}
             for agent_id in world.tools
             if agent_id
             for model in ("m", "n")

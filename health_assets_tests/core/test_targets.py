@@ -216,8 +216,14 @@ def test_an_unknown_key_is_told_with_its_line_and_the_nearest_that_there_is(
     ("entry", "said"),
     [
         ({"signal": "confidence"}, "match: must be given"),
-        ({"match": "q"}, "an evaluator states either a signal or a violation; give one of the two"),
-        ({"match": "q", "signal": "confidence", "violation": "low"}, "either a signal or a violation"),
+        ({"match": "q"}, "an evaluator states a signal, a violation, an outcome or feedback; give one of them"),
+        (
+            {"match": "q", "signal": "confidence", "violation": "low"},
+            "a signal, a violation, an outcome or feedback",
+        ),
+        ({"match": "q", "outcome": True, "violation": "low"}, "a signal, a violation, an outcome or feedback"),
+        ({"match": "q", "outcome": False}, "outcome: Input should be True"),
+        ({"match": "q", "outcome": True, "threshold": 2}, "threshold must be from 0 to 1, not 2"),
         ({"match": "q", "violation": "fatal"}, "violation: Input should be 'low', 'medium' or 'high'"),
         ({"match": "q", "violation": "low", "threshold": 2}, "threshold must be from 0 to 1, not 2"),
         ({"match": "q", "violation": "low", "scale": [1, 5], "threshold": 0}, "threshold must be from 1 to 5, not 0"),

@@ -172,7 +172,7 @@ LONG_VALUES: dict[str, object] = dict.fromkeys(RULES, LONG) | {
     "violations": [{"constraint": "x" * 1000, "severity": "low"}] * 1100,
 }
 FREE_TEXTS = ("error", "reason", "detail", "label")
-CONTENTS = ("arguments", "result", "output", "input")
+CONTENTS = ("arguments", "result", "output", "input", "user_id")
 
 
 @pytest.mark.parametrize("kind", RECORD_TYPES)

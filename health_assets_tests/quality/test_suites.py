@@ -564,6 +564,7 @@ def _breaks_of_usage() -> Iterator[Break]:
         yield Break(asset, told, (row % "executions_with_cost = 0",), 1, frozenset({also}))
     for column in (
         "executions", "successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost",
+        "positive_feedback", "negative_feedback",
     ):  # fmt: skip
         also = {"parts_are_within_the_whole"}
         for asset in PARTS_OF_USAGE:

@@ -260,8 +260,11 @@ def _evaluation(random: Random, count: int, hours: int, agents: Sequence[str]) -
 
 
 QUALITY = "quality"
-EVALUATORS = [{"match": QUALITY, "signal": "coherence", "scale": [1, 5]}]
-"""Entries of the targets file for the evaluators of random lines; one is not mapped."""
+EVALUATORS = [
+    {"match": QUALITY, "signal": "coherence", "scale": [1, 5]},
+    {"match": "helpfulness", "outcome": True, "scale": [1, 7]},
+]
+"""Entries of the targets file for the evaluators of random lines."""
 
 _MAKERS = {
     "execution": _execution,

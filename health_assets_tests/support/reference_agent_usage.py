@@ -14,7 +14,7 @@ AMOUNTS = (*TOKENS, "cost_usd")
 
 
 BY_AGENT = ("agent_id",)
-BY_VERSION = ("agent_id", "agent_version", "model")
+BY_PART = ("agent_id", "agent_version", "model", "user_id")
 
 
 def agent_usage(
@@ -83,6 +83,8 @@ def summary(window: list[tuple[Record, dict[str, Fraction | None]]]) -> Record:
         "executions_with_tokens": len(tokens),
         "executions_with_cost": sum(amounts["cost_usd"] is not None for _, amounts in window),
         "executions_with_computed_cost": 0,
+        "positive_feedback": 0,
+        "negative_feedback": 0,
         "cost_source": None if cost is None else "stated",
         **{name: None if sums[name] is None else int(sums[name]) for name in TOKENS},
         "cost_usd": None if cost is None else float(cost),

@@ -1,10 +1,12 @@
 """Usage from logs: examples by hand, the plain-Python reference, how hours merge, and what the terminal shows."""
 
+import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
 from io import StringIO
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import ibis
 import pyarrow as pa
@@ -13,13 +15,14 @@ from rich.console import Console
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
-from health_assets.schema.catalog import columns_of
+from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.scoring.usage import MOST_TOKENS, MOST_USD
 from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_components
 from health_assets.systems.agent_usage.report import print_block
 from health_assets_tests.support import reference, reference_agent_usage
 from health_assets_tests.support.logs_made import START, Record, execution, line
-from health_assets_tests.support.projects import ENGINES, Project, Row, assert_same_tables, hours_from
+from health_assets_tests.support.projects import ENGINES, SALT, Project, Row, assert_same_tables, hours_from
+from health_assets_tests.support.traces_made import agent, otlp_line, span
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
 TABLES = ["usage_components", "usage_breakdown_components", "agent_usage", "usage_breakdown"]
@@ -41,6 +44,10 @@ def model_call(number: int, execution_id: str, hour: int = 0, **fields: object) 
     at = START + hour * HOUR + HOUR / 4
     record = {"type": "model_call", "call_id": f"c{number}", "model": "m", "ended_at": at.isoformat()}
     return record | {"status": "success", "execution_id": execution_id} | fields
+
+
+def digest_of_user(user_id: str) -> str:
+    return hashlib.sha256(f"{SALT}user{user_id}".encode()).hexdigest()[:16]
 
 
 # -- by hand -----------------------------------------------------------------------------------------------------------
@@ -125,6 +132,36 @@ def test_the_breakdown_has_the_executions_of_each_version_and_model(tmp_path: Pa
     }
 
 
+@pytest.mark.parametrize(("setting", "is_plain"), [("", False), ("hashed", False), ("plain", True)])
+def test_users_are_kept_as_digests_unless_a_setting_keeps_their_ids(
+    project: Project, monkeypatch: pytest.MonkeyPatch, setting: str, is_plain: bool
+) -> None:
+    """Ids may be texts or whole numbers; anything else is no id, and rejects no line."""
+    monkeypatch.setenv("HEALTH_USER_IDS", setting)
+    ids: list[Any] = ["ana@example.org", "Ana@example.org", 17, "", None, ["ana"], "x" * 2000]
+    project.write_log("a.jsonl", [line(run(n, user_id=one, cost_usd=n)) for n, one in enumerate(ids)])
+    project.materialize(HourRange.of(START), only=STEPS)
+    kept = [user if is_plain else digest_of_user(user) for user in ("ana@example.org", "Ana@example.org", "17")]
+    too_long = digest_of_user("x" * 2000)
+    rows = sorted(project.rows("executions"), key=lambda row: row["execution_id"])
+    assert [row["user_id"] for row in rows] == [*kept, None, None, None, too_long]
+    costs = {row["user_id"]: row["cost_usd"] for row in project.rows("usage_breakdown")}
+    assert costs == {**dict(zip(kept, [0, 1, 2], strict=True)), "": 12, too_long: 6}
+    assert ("ana@" in str(project.tables(names=[*ALL_TABLES]))) == is_plain
+
+
+def test_a_span_names_its_user_itself_or_by_the_span_around_it(project: Project) -> None:
+    end = START + HOUR / 2
+    spans = [
+        span(1, 1, end, user__id="u-1", name="wrapper"), agent(1, 2, end, 1),
+        agent(2, 1, end, enduser__id="u-2", user__id=""), agent(3, 1, end, user__id=3), agent(4, 1, end),
+    ]  # fmt: skip
+    project.write_log("t.jsonl", [otlp_line(*spans)])
+    project.materialize(HourRange.of(START), only=STEPS)
+    users = {row["execution_id"][31]: row["user_id"] for row in project.rows("executions")}
+    assert users == {"1": None, "2": digest_of_user("u-2"), "3": digest_of_user("3"), "4": None}
+
+
 @pytest.mark.parametrize("by_default", [False, True])
 def test_retired_agents_and_agents_without_an_execution_have_no_row(project: Project, by_default: bool) -> None:
     project.write_targets(
@@ -169,6 +206,7 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
         agent_id = random.choice(["a", "b", "gone"])
         at = START + random.randrange(hours * 3600) * HOUR / 3600
         named = {"agent_version": random.choice([None, "1", "2"]), "model": random.choice([None, "m", "n"])}
+        named["user_id"] = f"user {name % 2}" if name % 3 else None
         records.append(execution(f"e{name}", agent_id, at, status=status, **named, **some_amounts(0.4)))
         records.append(execution(f"silent {name}", "never tells", at))
         record = model_call(number, f"e{random.randrange(count)}", **some_amounts(0.5))
@@ -196,12 +234,15 @@ def test_usage_of_random_logs_equals_the_reference_and_one_hour_equals_its_part_
     assert_equal_rows(rows, expected, ["hour", "agent_id"])
     assert set(columns_of("agent_usage")) - set(expected[0]) == {"hours_covered", "formula_version"}
     assert {row["cost_usd"] for row in rows if row["agent_id"] == "never tells"} == {None}
+    for record in records:
+        record["user_id"] = record.get("user_id") and digest_of_user(record["user_id"])
     parts = reference_agent_usage.agent_usage(
-        records, targets, list(hours), window_hours, 2 * window_hours, reference_agent_usage.BY_VERSION
+        records, targets, list(hours), window_hours, 2 * window_hours, reference_agent_usage.BY_PART
     )
     assert len({(row["agent_version"], row["model"]) for row in parts}) == 9
+    assert len({row["user_id"] for row in parts}) == 3
     made = project.tables(hours, ["agent_usage", "usage_breakdown"])
-    assert_equal_rows(made["usage_breakdown"], parts, ["hour", *reference_agent_usage.BY_VERSION])
+    assert_equal_rows(made["usage_breakdown"], parts, ["hour", *reference_agent_usage.BY_PART])
     for hour in hours:
         project.materialize(HourRange.of(hour), only=[*made])
     assert_same_tables(project.tables(hours, [*made]), made)
@@ -230,7 +271,7 @@ EXECUTIONS = pa.schema(
     {
         "hour": pa.timestamp("us", "UTC"), "agent_id": pa.string(), "succeeded": pa.bool_(), "input_tokens": pa.int64(),
         "output_tokens": pa.int64(), "cache_read_tokens": pa.int64(), "cache_creation_tokens": pa.int64(),
-        "reasoning_tokens": pa.int64(), "cost_usd": pa.float64(), "cost_source": pa.string(),
+        "reasoning_tokens": pa.int64(), "cost_usd": pa.float64(), "cost_source": pa.string(), "feedback": pa.string(),
     }
 )  # fmt: skip
 
@@ -305,9 +346,11 @@ def test_the_terminal_shows_the_costliest_agents_and_what_a_success_costs(projec
     assert rows[3].strip() == "≥ only some of the agent's executions tell it"
 
 
-def test_the_terminal_shows_the_costliest_models_and_versions_of_agents_that_ran_several(project: Project) -> None:
+def test_the_terminal_shows_the_costliest_models_users_and_versions_of_agents_that_ran_several(
+    project: Project,
+) -> None:
     records = [
-        run(1, agent_version="1", model="big", cost_usd=1.5, input_tokens=10),
+        run(1, agent_version="1", model="big", cost_usd=1.5, input_tokens=10, user_id="ana"),
         run(2, agent_version="1", model="small", cost_usd=0.5, input_tokens=20, status="failure"),
         run(3, agent_version="2", model="small", input_tokens=1000),
         run(4, model="small", cost_usd=0.25),
@@ -327,6 +370,8 @@ def test_the_terminal_shows_the_costliest_models_and_versions_of_agents_that_ran
         ["a", "(no", "version)", "1", "1", "–", "–", "$0.250", "$0.250"],
         ["a", "2", "1", "1", "1,000", "–", "–", "–"],
     ]
+    users = headings["costliest", "users"]
+    assert lines[users + 1 :] == [[digest_of_user("ana"), "1", "1", "10", "–", "$1.50", "$1.50"]]
 
 
 def test_the_terminal_says_so_where_no_execution_tells_anything_and_nothing_where_there_is_none(

@@ -255,6 +255,23 @@ def test_a_result_counts_as_a_violation_from_its_own_hour_on(project: Project) -
     assert [(row["judged"], row["violated"]) for row in project.rows("agent_reliability")] == [(0, 0), (1, 1)]
 
 
+def test_a_run_of_reliability_alone_says_that_it_lacks_what_evaluators_say(project: Project) -> None:
+    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
+    run = execution("e", "a", END, task_id="t")
+    project.write_log("a.jsonl", [line(run), line(result("pii", value=0))])
+    asked = ["materialize", "--from", "2026-06-07T00", "--to", "2026-06-07T01"]
+    warning = (
+        "scores were made from computed_signals, evaluated_signals, older than these logs: add --system session_scores"
+    )
+    for _ in range(2):  # a run, and a look at what is up to date
+        assert warning in answer_of(project, *asked, "--system", "reliability")
+    assert [row["violated"] for row in project.rows("agent_reliability")] == [0]
+    said = answer_of(project, *asked, "--system", "reliability", "--system", "session_scores")
+    assert "older than these logs" not in said
+    assert "older than these logs" not in answer_of(project, *asked, "--system", "reliability")
+    assert [row["violated"] for row in project.rows("agent_reliability")] == [1]
+
+
 # -- what a result is about --------------------------------------------------------------------------------------------
 
 

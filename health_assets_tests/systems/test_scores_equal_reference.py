@@ -150,6 +150,7 @@ def _cleaned_row(table: str, record: reference.Record, names: Iterable[str]) -> 
             "started_at": record["_started_at"],
             "runtime_s": record["_runtime_s"],
             "succeeded": record["status"] == "success",
+            "outcome_source": "stated",
             "condition": record.get("condition", "baseline"),
             "task_source": record.get("task_source", "stated") if record.get("task_id") is not None else None,
             "sla_breached_reported": row.pop("sla_breached"),

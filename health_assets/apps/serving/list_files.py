@@ -24,7 +24,7 @@ from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.relations import lookup
-from health_assets.systems.agent_usage.names import BY_AGENT, BY_VERSION
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART
 from health_assets.warehouse.in_memory import stream_through
 from health_assets.warehouse.session import Session
 
@@ -68,7 +68,8 @@ def _tokens(rows: ir.Table) -> ir.Value:
 
 
 USAGE = (
-    "executions", "successes", "executions_with_tokens", "executions_with_cost", "input_tokens", "output_tokens",
+    "executions", "successes", "positive_feedback", "negative_feedback", "executions_with_tokens",
+    "executions_with_cost", "input_tokens", "output_tokens",
     "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens", "cost_usd", "cost_source", "cost_per_success_usd",
 )  # fmt: skip
 
@@ -104,8 +105,8 @@ LISTS = {
     ),
     "usage_breakdown": Served(
         table="usage_breakdown",
-        item=(*BY_VERSION, *USAGE),
-        orders=_orders_of_usage(BY_VERSION),
+        item=(*BY_PART, *USAGE),
+        orders=_orders_of_usage(BY_PART),
     ),
 }  # fmt: skip
 

@@ -233,7 +233,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.get(
         "/usage/breakdown",
-        summary="Tokens and cost of agents by version and model",
+        summary="Tokens and cost of agents by version, model and user",
         tags=["tools and usage"],
         response_model=schemas.UsageBreakdownPage,
         responses={**FROM_DATA, **INVALID},
@@ -246,7 +246,7 @@ def routes(service: Service) -> APIRouter:
         limit: Limit = 100,
         offset: Offset = 0,
     ) -> Response:
-        """Every version and model that executions in the window name, by agent; they add up to `/usage`."""
+        """Every version, model and user that executions in the window name, by agent; they add up to `/usage`."""
         page = ListPage(name="usage_breakdown", order=sort, offset=offset, limit=limit, agent_id=agent_id)
         return response_of(service.listed(page, request.scope[ASKED]))
 

@@ -323,6 +323,8 @@ class Usage(TypedDict):
     agent_id: str
     executions: Annotated[int, Field(ge=1)]
     successes: Annotated[int, Field(ge=0)]
+    positive_feedback: Annotated[int, Field(ge=0, description="Executions with positive feedback of people.")]
+    negative_feedback: Annotated[int, Field(ge=0)]
     executions_with_tokens: Annotated[int, Field(ge=0)]
     executions_with_cost: Annotated[int, Field(ge=0)]
     input_tokens: Annotated[int | None, Field(ge=0)]
@@ -344,15 +346,19 @@ class UsageItem(Usage):
 
 @exactly
 class UsageBreakdownItem(Usage):
-    """The usage of one version of an agent with one model."""
+    """The usage of one version of an agent with one model for one user."""
 
     agent_version: Annotated[str, Field(description="Empty for executions that name none.")]
     model: Annotated[str, Field(description="Empty for executions that name none.")]
+    user_id: Annotated[
+        str,
+        Field(description="A digest unless HEALTH_USER_IDS is `plain`; empty for executions that name none."),
+    ]
 
 
 @exactly
 class UsageBreakdownPage(Listed):
-    """Versions and models of agents by cost, tokens or cost per success, the greatest first."""
+    """Versions, models and users of agents by cost, tokens or cost per success, the greatest first."""
 
     usage_breakdown: list[UsageBreakdownItem]
 

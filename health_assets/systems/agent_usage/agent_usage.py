@@ -17,14 +17,15 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
+from health_assets.scoring.outcomes import NEGATIVE, POSITIVE
 from health_assets.scoring.prices import COMPUTED, STATED
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.scoring.window_merges import merged_windows
-from health_assets.systems.agent_usage.names import BY_AGENT, BY_VERSION, COUNTS
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART, COUNTS
 
 NOT_NAMED = ""
-"""The version or model of executions that name none."""
+"""The version, model or user of executions that name none."""
 
 
 def usage_components(executions: ir.Table, keys: Sequence[str] = BY_AGENT) -> ir.Table:
@@ -37,14 +38,16 @@ def usage_components(executions: ir.Table, keys: Sequence[str] = BY_AGENT) -> ir
         executions_with_tokens=rows.count(where=tells_tokens),
         executions_with_cost=rows.cost_usd.count(),
         executions_with_computed_cost=rows.count(where=rows.cost_source == COMPUTED),
+        positive_feedback=rows.count(where=rows.feedback == POSITIVE),
+        negative_feedback=rows.count(where=rows.feedback == NEGATIVE),
         **{name: summed(rows, name) for name in AMOUNTS},
     )
 
 
 def usage_breakdown_components(executions: ir.Table) -> ir.Table:
-    """One row per hour, agent, version and model with an execution: every column of `usage_breakdown_components`."""
-    named = {name: executions[name].fill_null(NOT_NAMED) for name in ("agent_version", "model")}
-    return usage_components(executions.mutate(**named), BY_VERSION)
+    """One row per hour, agent, version, model and user with an execution: columns of `usage_breakdown_components`."""
+    named = {name: executions[name].fill_null(NOT_NAMED) for name in BY_PART if name not in BY_AGENT}
+    return usage_components(executions.mutate(**named), BY_PART)
 
 
 def agent_usage(

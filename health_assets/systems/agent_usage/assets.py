@@ -1,4 +1,4 @@
-"""Usage: each hour's tokens and cost, and what every agent, version and model took over the window."""
+"""Usage: each hour's tokens and cost, and what every agent, version, model and user took over the window."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from ibis import ir
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.systems.agent_usage import FORMULA_VERSION
 from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_breakdown_components, usage_components
-from health_assets.systems.agent_usage.names import BY_AGENT, BY_VERSION
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART
 
 
 def _components(inputs: Inputs) -> ir.Table:
@@ -24,7 +24,7 @@ def _usage(inputs: Inputs) -> ir.Table:
 
 
 def _breakdown(inputs: Inputs) -> ir.Table:
-    return _windows_of(inputs, "usage_breakdown_components", BY_VERSION)
+    return _windows_of(inputs, "usage_breakdown_components", BY_PART)
 
 
 def _windows_of(inputs: Inputs, components: str, keys: Sequence[str]) -> ir.Table:
@@ -60,7 +60,7 @@ def _costliest_first(rows: ir.Table) -> ir.Table:
 
 
 def _keys(rows: ir.Table) -> Sequence[str]:
-    return [name for name in BY_VERSION if name in rows.columns]
+    return [name for name in BY_PART if name in rows.columns]
 
 
 def _spent(rows: ir.Table) -> Mapping[str, ir.Value]:
@@ -87,7 +87,7 @@ ASSETS = (
         name="usage_breakdown_components",
         upstream=("executions",),
         rows=_breakdown_components,
-        preview_title="costliest hours of versions and models",
+        preview_title="costliest hours of versions, models and users",
         preview_rows=_costliest_by_hour,
         blocked_by=("raw_logs",),
         empty_without="an execution",
@@ -110,7 +110,7 @@ ASSETS = (
         name="usage_breakdown",
         upstream=("usage_breakdown_components",),
         rows=_breakdown,
-        preview_title="costliest versions and models of agents",
+        preview_title="costliest versions, models and users of agents",
         preview_rows=_costliest,
         empty_without="an execution in the window",
         back_hours=lambda settings: settings.window_hours,

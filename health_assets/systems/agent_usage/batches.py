@@ -4,9 +4,11 @@ import pandas as pd
 from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_facts
+from health_assets.scoring.outcomes import NEGATIVE, POSITIVE
 from health_assets.scoring.prices import COMPUTED
+from health_assets.systems.agent_usage.names import COUNTS
 
-PARTS = ("successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost")
+PARTS = COUNTS[1:]
 """Counts of some of the executions."""
 
 COUNTED = {
@@ -15,6 +17,8 @@ COUNTED = {
     "executions_with_tokens": _.count(where=_.input_tokens.notnull() | _.output_tokens.notnull()),
     "executions_with_cost": _.cost_usd.count(),
     "executions_with_computed_cost": _.count(where=_.cost_source == COMPUTED),
+    "positive_feedback": _.count(where=_.feedback == POSITIVE),
+    "negative_feedback": _.count(where=_.feedback == NEGATIVE),
 }
 """Columns of the parts, and how the executions themselves are counted."""
 

@@ -5,7 +5,7 @@ from health_assets.quality.expectations import Check, HoursMaker, Suite, at_leas
 from health_assets.scoring.prices import SOURCES
 from health_assets.scoring.usage import AMOUNTS
 from health_assets.systems.agent_usage import batches
-from health_assets.systems.agent_usage.names import BY_AGENT, BY_VERSION
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART
 
 OF_ALL = (
     *OF_EVERY_TABLE,
@@ -25,7 +25,7 @@ OF_ALL = (
 )
 
 ONE_ROW_OF_AGENT = Check(name="agent_has_one_row_per_hour", expectations=unique("hour", *BY_AGENT))
-ONE_ROW_OF_VERSION = Check(name="version_and_model_have_one_row_per_hour", expectations=unique("hour", *BY_VERSION))
+ONE_ROW_OF_PART = Check(name="version_model_and_user_have_one_row_per_hour", expectations=unique("hour", *BY_PART))
 
 
 def _of_components(asset: str, one_row: Check) -> Suite:
@@ -59,7 +59,7 @@ def _of_windows(asset: str, one_row: Check, hours: HoursMaker) -> Suite:
 
 SUITES = (
     _of_components("usage_components", ONE_ROW_OF_AGENT),
-    _of_components("usage_breakdown_components", ONE_ROW_OF_VERSION),
+    _of_components("usage_breakdown_components", ONE_ROW_OF_PART),
     _of_windows("agent_usage", ONE_ROW_OF_AGENT, batches.hours_of_usage),
-    _of_windows("usage_breakdown", ONE_ROW_OF_VERSION, batches.hours_of_breakdown),
+    _of_windows("usage_breakdown", ONE_ROW_OF_PART, batches.hours_of_breakdown),
 )

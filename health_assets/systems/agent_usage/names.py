@@ -4,8 +4,9 @@ What belongs here: plain names, so that programs without an engine can import th
 """
 
 BY_AGENT = ("agent_id",)
-BY_VERSION = ("agent_id", "agent_version", "model")
+BY_PART = ("agent_id", "agent_version", "model", "user_id")
 """Columns that rows of a breakdown are told apart by."""
 COUNTS = (
     "executions", "successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost",
+    "positive_feedback", "negative_feedback",
 )  # fmt: skip

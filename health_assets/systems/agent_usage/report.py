@@ -1,4 +1,4 @@
-"""Usage's block: tokens and cost of the fleet; the agents, models and versions that cost most, and each success."""
+"""Usage's block: tokens and cost of the fleet; the agents, models, versions and users that cost most."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -22,10 +22,10 @@ from health_assets.warehouse.session import Session
 AGENTS_SHOWN = 10
 MODELS_SHOWN = 5
 PARTS_SHOWN = 5
-"""Models, and versions."""
+"""Models, versions and users."""
 SHOWN = (
-    "agent_id", "executions", "successes", *AMOUNTS, "executions_with_tokens", "executions_with_cost",
-    "executions_with_computed_cost", "cost_per_success_usd",
+    "agent_id", "executions", "successes", "positive_feedback", "negative_feedback", *AMOUNTS,
+    "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost", "cost_per_success_usd",
 )  # fmt: skip
 SUMMED = tuple(name for name in SHOWN if name not in ("agent_id", "cost_per_success_usd"))
 AT_LEAST = "≥"
@@ -63,7 +63,7 @@ def _fleet(usage: ir.Table) -> ir.Table:
 
 
 def _print_breakdown(console: Console, session: Session, hour: HourRange) -> None:
-    """Print the costliest models, and the costliest versions of agents that ran several; nothing without names."""
+    """Print the costliest models and users, and versions of agents that ran several; nothing without names."""
     rows = session.hours_of("usage_breakdown", hour)
     if models := session.dicts(_costliest_of(rows.filter(rows.model != ""), ["model"])):
         console.print(_table_of("costliest models", ((one["model"], one) for one in models)))
@@ -72,6 +72,8 @@ def _print_breakdown(console: Console, session: Session, hour: HourRange) -> Non
     if of_agents := session.dicts(_costliest_of(versions, ["agent_id", "agent_version"])):
         named = ((f"{one['agent_id']} {one['agent_version'] or '(no version)'}", one) for one in of_agents)
         console.print(_table_of("costliest versions", named, max_width=30))
+    if users := session.dicts(_costliest_of(rows.filter(rows.user_id != ""), ["user_id"])):
+        console.print(_table_of("costliest users", ((one["user_id"], one) for one in users)))
 
 
 def _costliest_of(rows: ir.Table, keys: list[str]) -> ir.Table:
@@ -155,10 +157,13 @@ def _table(agents: list[dict[str, Any]], telling: int) -> Table:
 
 
 def _table_of(title: str, rows: Iterable[tuple[str, dict[str, Any]]], max_width: int = 24) -> Table:
-    """Sums by name."""
+    """Sums by name, with feedback of people where there is any."""
+    rows = list(rows)
+    has_feedback = any(sums["positive_feedback"] or sums["negative_feedback"] for _, sums in rows)
     table = plain_table()
     table.add_column(title, no_wrap=True, max_width=max_width)
-    for heading in ("runs", "succeeded", "tokens in", "tokens out", "cost", "per success"):
+    feedback = ["liked", "disliked"] if has_feedback else []
+    for heading in ("runs", "succeeded", *feedback, "tokens in", "tokens out", "cost", "per success"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, sums in rows:
         with_tokens, with_cost = (
@@ -166,6 +171,7 @@ def _table_of(title: str, rows: Iterable[tuple[str, dict[str, Any]]], max_width:
         )
         table.add_row(
             Text(printable(name)), f"{sums['executions']:,}", f"{sums['successes']:,}",
+            *([f"{sums['positive_feedback']:,}", f"{sums['negative_feedback']:,}"] if has_feedback else []),
             _or_dash(with_tokens, sums["input_tokens"], "{:,}".format),
             _or_dash(with_tokens, sums["output_tokens"], "{:,}".format),
             _or_dash(with_cost, sums["cost_usd"], _dollars),

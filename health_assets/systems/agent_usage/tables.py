@@ -1,4 +1,4 @@
-"""Usage: hourly sums of tokens and cost, and what every agent, and each version and model of it, took in the window."""
+"""Usage: hourly sums of tokens and cost, and what every agent took in the window, also by version, model and user."""
 
 from sqlmodel import SQLModel
 
@@ -11,11 +11,12 @@ class OfAgent(SQLModel):
     agent_id: str = text("Agent with an execution in that time.", key=True)
 
 
-class OfVersion(OfAgent):
-    """The key of usage by agent, version and model."""
+class OfPart(OfAgent):
+    """The key of usage by agent, version, model and user."""
 
     agent_version: str = text("Version that ran; empty where executions name none.", key=True)
     model: str = text("Model that executions name; empty where they name none.", key=True)
+    user_id: str = text("User that executions name, as in `executions`; empty where they name none.", key=True)
 
 
 class Sums(SQLModel):
@@ -26,6 +27,8 @@ class Sums(SQLModel):
     executions_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
     executions_with_cost: int = count("Executions that have a cost.")
     executions_with_computed_cost: int = count("Executions whose cost was computed from prices.")
+    positive_feedback: int = count("Executions with positive feedback of people.")
+    negative_feedback: int = count("Executions with negative feedback of people.")
     input_tokens: int | None = count("Tokens into models, with the cached ones; null where no execution tells any.")
     output_tokens: int | None = count("Tokens out of models, reasoning included; null where no execution tells any.")
     cache_read_tokens: int | None = count("Input tokens read from a cache; null where no execution tells any.")
@@ -52,8 +55,8 @@ class UsageComponent(Sums, OfAgent, Hourly, table=True):
     __tablename__ = "usage_components"
 
 
-class UsageBreakdownComponent(Sums, OfVersion, Hourly, table=True):
-    """The same of each agent, version and model."""
+class UsageBreakdownComponent(Sums, OfPart, Hourly, table=True):
+    """The same of each agent, version, model and user."""
 
     __tablename__ = "usage_breakdown_components"
 
@@ -64,8 +67,8 @@ class AgentUsage(WindowSums, OfAgent, Windowed, table=True):
     __tablename__ = "agent_usage"
 
 
-class UsageBreakdown(WindowSums, OfVersion, Windowed, table=True):
-    """The same of every agent, version and model with an execution in the window."""
+class UsageBreakdown(WindowSums, OfPart, Windowed, table=True):
+    """The same of every agent, version, model and user with an execution in the window."""
 
     __tablename__ = "usage_breakdown"
 

@@ -9,15 +9,11 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.derived import Derived, Inputs
+from health_assets.schema.log_fields import SIGNALS
+from health_assets.scoring.evaluated_results import evaluated_results, rules_of
 from health_assets.systems.session_scores import FORMULA_VERSION
 from health_assets.systems.session_scores.computed_signals import computed_signals
-from health_assets.systems.session_scores.evaluated_signals import (
-    VIOLATION,
-    as_statements,
-    evaluated_signals,
-    rules_of,
-)
-from health_assets.systems.session_scores.merged_traces import STATEMENT
+from health_assets.systems.session_scores.merged_traces import STATEMENT, as_statements
 from health_assets.systems.session_scores.session_scores import reach_of_sessions, session_scores, worst_first
 from health_assets.systems.session_scores.trace_risks import trace_risks
 from health_assets.systems.session_scores.unmapped_evaluators import results_by_name
@@ -39,7 +35,7 @@ def _evaluated(inputs: Inputs) -> ir.Table:
     )
     entries = inputs.targets.evaluators
     rules = rules_of(results_by_name(inputs.session, evaluations) if entries else (), entries)
-    return evaluated_signals(evaluations, executions, calls, rules, inputs.hours, back)
+    return evaluated_results(evaluations, executions, calls, rules, inputs.hours, back)
 
 
 def _stated(inputs: Inputs) -> ir.Table:
@@ -111,7 +107,7 @@ def _repeated_and_failed(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 
 def _lowest_signals(rows: ir.Table) -> ir.Table:
-    signals = rows.filter(rows.signal != VIOLATION)
+    signals = rows.filter(rows.signal.isin(SIGNALS))
     return signals.order_by("value", "hour", "execution_id", "evaluator", "source_file", "line_number").select(
         "hour", "evaluator", "signal", "value", "execution_id", "agent_id", "evaluated_at"
     )
@@ -119,8 +115,9 @@ def _lowest_signals(rows: ir.Table) -> ir.Table:
 
 def _signals_and_violations(rows: ir.Table) -> Mapping[str, ir.Value]:
     return {
-        "mean signal of evaluators": rows.value.mean(where=rows.signal != VIOLATION),
+        "mean signal of evaluators": rows.value.mean(where=rows.signal.isin(SIGNALS)),
         "violations by evaluators": rows.is_violation.sum(),
+        "failures by evaluators": rows.is_failure.sum(),
     }
 
 

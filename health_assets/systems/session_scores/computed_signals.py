@@ -18,7 +18,7 @@ from ibis import _, ir
 from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_runs
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.tool_faults import is_fault
-from health_assets.systems.session_scores.signal_risks import to_12_decimals
+from health_assets.scoring.trillionths import to_12_decimals
 
 _RUN = ("hour", "execution_id", CLAIMANT)
 _OF_STEP = ("tool", "is_success", "error", "call_key", "whole_key")

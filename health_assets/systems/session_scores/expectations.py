@@ -4,9 +4,9 @@ from health_assets.core.evaluators import SEVERITIES
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, greater, one_of, unique
 from health_assets.schema.log_fields import SIGNALS
+from health_assets.scoring.evaluated_results import FEEDBACK, OUTCOME, VIOLATION
 from health_assets.scoring.prices import SOURCES
 from health_assets.systems.session_scores import batches
-from health_assets.systems.session_scores.evaluated_signals import VIOLATION
 from health_assets.systems.session_scores.session_scores import CONSISTENCY_BANDS, RELIABILITY_BANDS
 from health_assets.systems.session_scores.signal_risks import RISKS
 
@@ -60,7 +60,7 @@ EVALUATED_SIGNALS = Suite(
                 "evaluated_at",
             ),
         ),
-        Check(name="signals_are_known", expectations=one_of("signal", *SIGNALS, VIOLATION)),
+        Check(name="signals_are_known", expectations=one_of("signal", *SIGNALS, VIOLATION, OUTCOME, FEEDBACK)),
         Check(name="signals_are_between_0_and_1", expectations=between(0, 1, "value")),
         Check(name="severities_are_known", expectations=one_of("severity", *SEVERITIES)),
         Check(name="results_are_given_before_they_count", expectations=greater("next_hour", "evaluated_at")),

@@ -16,6 +16,7 @@ names it.
 import ibis
 from ibis import ir
 
+from health_assets.schema.log_fields import SIGNALS as NAMES_OF_SIGNALS
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs
 from health_assets.scoring.relations import first_line
 from health_assets.systems.session_scores.names import CALL_COUNTS
@@ -75,6 +76,16 @@ def known_traces(executions: ir.Table, signals: ir.Table, wanted: ir.Table, look
         **{name: latest(name, by_execution) for name in OF_RUN},
     )
     return traces.mutate(agent_id_reported=traces[CLAIMANT].nullif(NOBODY).nullif(traces.agent_id))
+
+
+def as_statements(evaluated: ir.Table) -> ir.Table:
+    """Rows of `evaluated_signals` that are signals, as the `signals` records that say the same."""
+    evaluated = evaluated.filter(evaluated.signal.isin(NAMES_OF_SIGNALS))
+    signals = {
+        f"signal_{name}": ibis.ifelse(evaluated.signal == name, evaluated.value, ibis.null("float64"))
+        for name in NAMES_OF_SIGNALS
+    }
+    return evaluated.mutate(given_at=evaluated.evaluated_at, **signals).select(*STATEMENT)
 
 
 def with_run(executions: ir.Table) -> ir.Table:

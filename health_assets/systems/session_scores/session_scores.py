@@ -16,6 +16,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of, names_of_runs, with_columns_of_runs
 from health_assets.scoring.relations import lookup, spine
+from health_assets.scoring.trillionths import TRILLION, to_12_decimals, trillionths
 from health_assets.scoring.usage import source_of_sum, summed
 from health_assets.systems.session_scores.merged_traces import (
     AMOUNTS,
@@ -24,14 +25,7 @@ from health_assets.systems.session_scores.merged_traces import (
     known_traces,
 )
 from health_assets.systems.session_scores.names import CALL_COUNTS
-from health_assets.systems.session_scores.signal_risks import (
-    RISKS,
-    TRILLION,
-    to_12_decimals,
-    trillionths,
-    with_risks,
-    with_weighted_risks,
-)
+from health_assets.systems.session_scores.signal_risks import RISKS, with_risks, with_weighted_risks
 
 RELIABILITY_BANDS = {
     "highly_reliable": 0.9, "generally_reliable": 0.7, "moderate_risk": 0.5, "elevated_risk": 0.3, "high_risk": 0.0,

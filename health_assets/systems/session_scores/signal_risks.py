@@ -9,20 +9,10 @@ from ibis import ir
 
 from health_assets.core.settings import Settings
 from health_assets.schema.records import SIGNAL_COLUMNS
+from health_assets.scoring.trillionths import to_12_decimals
 
 SIGNALS = tuple(SIGNAL_COLUMNS)
 RISKS = ("confidence_risk", "loop_risk", "tool_risk", "coherence_risk")
-TRILLION = 1e12
-
-
-def trillionths(value: ir.NumericValue) -> ir.IntegerValue:
-    """A number as whole trillionths, to be added up exactly."""
-    return (value * TRILLION).round().cast("int64")
-
-
-def to_12_decimals(value: ir.NumericValue) -> ir.FloatingValue:
-    """The double next to the number rounded to 12 decimals."""
-    return trillionths(value).cast("float64") / TRILLION
 
 
 def with_risks(rows: ir.Table) -> ir.Table:

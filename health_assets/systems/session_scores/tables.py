@@ -66,7 +66,7 @@ class ComputedSignals(Hourly, table=True):
 
 
 class EvaluatedSignal(Hourly, table=True):
-    """Signals and violations that results of evaluators state, by the targets; one row per result and execution."""
+    """Signals, violations, outcomes and feedback by the targets; one row per result of an evaluator and execution."""
 
     __tablename__ = "evaluated_signals"
 
@@ -80,11 +80,14 @@ class EvaluatedSignal(Hourly, table=True):
     session_id: str | None = text("Session, where the result names one.")
     evaluated_at: datetime = at("When the result was given; it counts from when its execution is known, too.", key=True)
     signal: str = text(
-        "`confidence`, `loop_detection`, `tool_correctness` or `coherence`; `violation` where it tells of one."
+        "`confidence`, `loop_detection`, `tool_correctness` or `coherence`; `violation` where it tells of one, "
+        "`outcome` where it tells whether the execution succeeded, `feedback` where people said it."
     )
     value: float = number("The result from 0 (risk) to 1; of a signal its value.")
-    is_violation: bool | None = flag("Whether it is worse than the threshold; null of a signal.")
-    severity: str | None = text("`low`, `medium` or `high`: the severity of such a violation; null of a signal.")
+    is_violation: bool | None = flag("Whether it is a violation, worse than the threshold; else null.")
+    severity: str | None = text("`low`, `medium` or `high`: the severity of such a violation; else null.")
+    is_failure: bool | None = flag("Whether it states a failure, worse than the threshold; null of no outcome.")
+    is_negative: bool | None = flag("Whether it is negative feedback, worse than the threshold; null of no feedback.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 

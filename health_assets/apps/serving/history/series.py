@@ -19,6 +19,7 @@ from health_assets.apps.serving.history.owners import mark_models, mark_tools, n
 from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import columns_of
+from health_assets.scoring.outcomes import NEGATIVE, POSITIVE
 from health_assets.scoring.prices import COMPUTED
 from health_assets.scoring.relations import first_line, lookup
 from health_assets.scoring.usage import AMOUNTS, summed
@@ -181,6 +182,8 @@ def _usage_of(runs: ir.Table) -> dict[str, ir.Value]:
         "executions_with_tokens": runs.count(where=runs.input_tokens.notnull() | runs.output_tokens.notnull()),
         "executions_with_cost": runs.cost_usd.count(),
         "executions_with_computed_cost": runs.count(where=runs.cost_source == COMPUTED),
+        "positive_feedback": runs.count(where=runs.feedback == POSITIVE),
+        "negative_feedback": runs.count(where=runs.feedback == NEGATIVE),
         **{name: summed(runs, name) for name in AMOUNTS},
     }
 
@@ -283,7 +286,8 @@ SERIES: tuple[Series, ...] = (
         face=(
             "hour", "agent_id", "agent_version", "model", "platform", "executions", "successes", "input_tokens",
             "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens", "cost_usd",
-            "executions_with_cost", "executions_with_computed_cost", "executions_with_tokens",
+            "executions_with_cost", "executions_with_computed_cost", "executions_with_tokens", "positive_feedback",
+            "negative_feedback",
         ),
     ),
     Series(

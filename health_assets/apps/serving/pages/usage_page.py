@@ -25,13 +25,14 @@ from health_assets.apps.serving.pages.usage_sums import (
     models_of,
     of_window,
     summed,
+    users_of,
     versions_of,
 )
 
-By = Literal["agent", "model", "version", "day"]
+By = Literal["agent", "model", "version", "user", "day"]
 Sort = Literal["cost", "tokens", "cost_per_success", "executions", "name"]
 Days = Literal["7", "30"]
-LISTINGS: dict[str, str] = {"agent": "agents", "model": "models", "version": "versions", "day": "days"}
+LISTINGS: dict[str, str] = {"agent": "agents", "model": "models", "version": "versions", "user": "users", "day": "days"}
 ORDER: dict[str, list[tuple[str, str]]] = {
     "cost": [("cost_usd", "descending"), ("tokens", "descending"), ("agent_id", "ascending")],
     "tokens": [("tokens", "descending"), ("agent_id", "ascending")],
@@ -43,6 +44,7 @@ LISTED = ("agent_id", *SUMS, "tokens", "cost_per_success_usd", "team")
 BEFORE_DAYS = (1, 7)
 MODELS_SHOWN = 50
 VERSIONS_SHOWN = 50
+USERS_SHOWN = 50
 LEAST_PLACES = 7
 
 
@@ -84,6 +86,7 @@ def usage_page(look: Look, wanted: Wanted) -> Page:
         "agents": sliced(listed, ORDER[wanted.sort], wanted.page, wanted.most),
         "models": look.remembered("models", lambda: models_of(look, look.back(1))),
         "versions": look.remembered_of_face("usage_breakdown", look.hour, "versions", lambda: versions_of(look)),
+        "users": look.remembered_of_face("usage_breakdown", look.hour, "users", lambda: users_of(look)),
         "days": look.remembered(("days", wanted.days), lambda: days_of(look, int(wanted.days)) or []),
     }
     shown = {
@@ -91,8 +94,10 @@ def usage_page(look: Look, wanted: Wanted) -> Page:
         "pages": pages_of(found.num_rows, wanted.most),
         "models_shown": MODELS_SHOWN,
         "versions_shown": VERSIONS_SHOWN,
+        "users_shown": USERS_SHOWN,
         "has_days": look.hides_nothing or told["window_hours"] == DAY_H,
         "bars": _bars(told["days"]),
+        "has_feedback": any(sums["positive_feedback"] or sums["negative_feedback"] for sums in (fleet, *told["days"])),
         "query": [f"by={wanted.by}", f"sort={wanted.sort}", f"days={wanted.days}", f"q={part(wanted.text)}"],
     }
     return Page(name="usage", title="Usage", told=told, listing=LISTINGS[wanted.by], shown=shown)

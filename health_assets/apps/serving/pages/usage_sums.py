@@ -1,4 +1,4 @@
-"""Sums of tokens and cost: of models, of versions, and of days.
+"""Sums of tokens and cost: of models, of versions, of users, and of days.
 
 What belongs here: adding up, for callers who see every agent and for those who do not. What does not: the page
 (`usage_page`).
@@ -63,6 +63,16 @@ def versions_of(look: Look) -> list[Sums]:
         found, key=lambda one: (-(one["cost_usd"] or 0), -one["executions"], one["agent_id"], one["agent_version"])
     )
     return [{**one, "agent_version": one["agent_version"] or None} for one in in_order]
+
+
+def users_of(look: Look) -> list[Sums]:
+    """The sums of the window by user, where any is named, the costliest first; `user_id` is None of the others."""
+    rows = look.at("usage_breakdown")
+    found = _grouped(rows, "user_id") if rows.num_rows else []
+    if not any(one["user_id"] for one in found):
+        return []
+    in_order = sorted(found, key=lambda one: (-(one["cost_usd"] or 0), -one["executions"], one["user_id"]))
+    return [{**one, "user_id": one["user_id"] or None} for one in in_order]
 
 
 def days_of(look: Look, days: int) -> list[Sums] | None:

@@ -32,7 +32,8 @@ SEEN = {
     STRANGER: ("dear", "half", "silent", "tokens", HOSTILE, LONG),
     OF_TEAM: ("half", "tokens"),
 }
-TARGETS = {"agents": {"mine": {"personal": True}, "half": {"team": "b"}, "tokens": {"team": "b"}}}
+TARGETS: dict[str, Any] = {"agents": {"mine": {"personal": True}, "half": {"team": "b"}, "tokens": {"team": "b"}}}
+TARGETS["evaluators"] = [{"match": "thumbs", "feedback": True}]
 SUMS = (
     "count(*), count(CASE WHEN succeeded THEN 1 END), "
     "count(CASE WHEN input_tokens IS NOT NULL OR output_tokens IS NOT NULL THEN 1 END), count(cost_usd), "
@@ -52,6 +53,7 @@ def _lines() -> Iterator[str]:
             "half": {
                 "model": "mini",
                 "agent_version": "1" if number < 30 else "2",
+                "user_id": "u-1" if number % 2 else None,
                 **({"cost_usd": 0.25} if number % 2 else {}),
             },
             "silent": {"status": outcome},
@@ -62,6 +64,8 @@ def _lines() -> Iterator[str]:
         }
         for place, (agent_id, fields) in enumerate(told.items()):
             yield line(execution(f"{number}-{place}", agent_id, hour + timedelta(minutes=30), **fields))
+        said = {"type": "evaluation", "name": "thumbs", "at": (hour + timedelta(minutes=40)).isoformat()}
+        yield line(said | {"execution_id": f"{number}-1", "value": number % 3 > 0})  # of half
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +134,28 @@ def test_versions_are_those_of_the_agents_that_the_caller_sees(world: World, vie
     assert found["half", "1"] == (16, 16, 0, 8, None, None, 2.0)
     assert found["half", "2"] == (8, 8, 0, 4, None, None, 1.0)
     assert "no version named" in _html(world.look(view))
+
+
+@pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
+def test_users_are_those_of_the_agents_that_the_caller_sees(world: World, view: View) -> None:
+    found = {row["user_id"]: tuple(row[name] for name in NAMES) for row in _page(world.look(view)).told["users"]}
+    assert found == _sums(world, view, _window(world), "user_id")
+    assert len(found) == 2
+    page = _page(world.look(view), by="user")
+    assert page.listing == "users"
+    assert "no user named" in _html(world.look(view))
+
+
+@pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
+def test_feedback_of_people_stands_beside_success(world: World, view: View) -> None:
+    """From hour 14 on, every third of 24 was disliked: 15, 18, ... 36."""
+    told = _page(world.look(view)).told
+    [half] = [row for row in told["agents"] if row["agent_id"] == "half"]
+    for sums in (half, told["fleet"]):
+        assert (sums["positive_feedback"], sums["negative_feedback"]) == (16, 8)
+    text = " ".join(_html(world.look(view)).split())
+    assert '<th scope="col" class="num">liked</th><th scope="col" class="num">disliked</th>' in text
+    assert '<td class="num">16</td><td class="num">8</td>' in text
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])

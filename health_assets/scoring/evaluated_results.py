@@ -1,8 +1,8 @@
-"""Signals and violations that results of other tools' evaluators state, by the `evaluators:` of the targets file.
+"""Signals, violations and outcomes that results of other tools' evaluators state, by the targets' `evaluators:`.
 
-What belongs here: which value a result gives to which signal, whether it states a violation, and of which execution.
-What does not: the entries (`core.evaluators`), which of several statements about a trace counts (`merged_traces`), and
-what a violation means for safety (`systems.reliability.safety`).
+What belongs here: which value a result gives to which signal, whether it states a violation or a failure, and of which
+execution. What does not: the entries (`core.evaluators`), which of several signals of a trace counts
+(`systems.session_scores.merged_traces`), and what a violation means for safety (`systems.reliability.safety`).
 
 A result that names a span is about the execution that the span is part of: the agent span itself, the execution of a
 model or tool call, else the only execution of its trace. It counts from the hour in which both are known, so that a
@@ -18,20 +18,22 @@ from ibis import ir
 
 from health_assets.core.evaluators import Evaluator, evaluators_of
 from health_assets.core.hours import HourRange
-from health_assets.schema.log_fields import SIGNALS
 from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_runs
-from health_assets.systems.session_scores.merged_traces import STATEMENT
-from health_assets.systems.session_scores.signal_risks import to_12_decimals
+from health_assets.scoring.trillionths import to_12_decimals
 
 VIOLATION = "violation"
 """What stands in place of a signal where a result tells whether its execution violates a constraint."""
+OUTCOME = "outcome"
+"""What stands there where a result tells whether its execution succeeded."""
+FEEDBACK = "feedback"
+"""Likewise where a result is what people said of it."""
 TRACE_ID = r"^[0-9a-f]{32}(:[0-9a-f]{16})?$"
 _ASKED = ("given_in", "evaluated", "named")
 """Columns that tell apart what results are about."""
 _RUN = ("execution_id", CLAIMANT)
 
 
-def evaluated_signals(
+def evaluated_results(
     evaluations: ir.Table,
     executions: ir.Table,
     calls: Sequence[ir.Table],
@@ -61,8 +63,16 @@ def evaluated_signals(
         "session_id", "evaluated_at", "signal", "evaluator", "severity",
     )  # fmt: skip
     worst = rows.group_by([*keys, "least_allowed"]).aggregate(value=rows.share.min())
-    is_violation = ibis.ifelse(worst.signal == VIOLATION, worst.value < worst.least_allowed, ibis.null("boolean"))
-    return worst.mutate(is_violation=is_violation).drop("least_allowed")
+    is_worse, null = worst.value < worst.least_allowed, ibis.null("boolean")
+    return worst.mutate(
+        is_violation=ibis.ifelse(worst.signal == VIOLATION, is_worse, null),
+        is_failure=ibis.ifelse(worst.signal == OUTCOME, is_worse, null),
+        is_negative=ibis.ifelse(worst.signal == FEEDBACK, is_worse, null),
+    ).drop("least_allowed")
+
+
+def _stated_by(evaluator: Evaluator) -> str:
+    return evaluator.signal or (OUTCOME if evaluator.outcome else FEEDBACK if evaluator.feedback else VIOLATION)
 
 
 def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.Table, ir.Table]:
@@ -70,7 +80,7 @@ def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.
     found = evaluators_of(names, evaluators)
     rules = [
         {
-            "name": name, "signal": one.signal or VIOLATION, "severity": one.violation, "least": one.limits[0],
+            "name": name, "signal": _stated_by(one), "severity": one.violation, "least": one.limits[0],
             "greatest": one.limits[1], "worst_allowed": one.worst_allowed, "is_inverted": one.is_inverted,
             "has_categories": one.categories is not None,
         }
@@ -91,16 +101,6 @@ def rules_of(names: Iterable[str], evaluators: Sequence[Evaluator]) -> tuple[ir.
             ("name", pa.string()), ("label", pa.string()), ("share", pa.float64())
         ]))),
     )  # fmt: skip
-
-
-def as_statements(evaluated: ir.Table) -> ir.Table:
-    """Rows of `evaluated_signals` that are signals, as the `signals` records that say the same."""
-    evaluated = evaluated.filter(evaluated.signal != VIOLATION)
-    signals = {
-        f"signal_{name}": ibis.ifelse(evaluated.signal == name, evaluated.value, ibis.null("float64"))
-        for name in SIGNALS
-    }
-    return evaluated.mutate(given_at=evaluated.evaluated_at, **signals).select(*STATEMENT)
 
 
 def _valued(evaluations: ir.Table, rules: ir.Table, categories: ir.Table) -> ir.Table:
