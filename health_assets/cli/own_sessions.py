@@ -20,8 +20,32 @@ from health_assets.core.settings import load_settings
 from health_assets.core.wording import counted
 from health_assets.logs.stores import LOG_NAME
 
-HOMES = {"claude-code": ("CLAUDE_CONFIG_DIR", ".claude", "projects"), "codex": ("CODEX_HOME", ".codex", "sessions")}
-"""By coding agent: the variable that names its folder, that folder below the home, and the sessions in it."""
+
+@dataclass(frozen=True, kw_only=True)
+class _Tool:
+    """Where a coding agent keeps its sessions.
+
+    Args:
+        variable: the variable that names its folder; empty where there is none.
+        home: that folder below the user's, by default.
+        sessions: pattern of the sessions in it.
+    """
+
+    variable: str
+    home: str
+    sessions: str
+
+    def folder(self, environment: Mapping[str, str], home: Path) -> Path:
+        """Its folder."""
+        return Path(environment.get(self.variable) or home / self.home)
+
+
+TOOLS = {
+    "claude-code": _Tool(variable="CLAUDE_CONFIG_DIR", home=".claude", sessions="projects/**/*"),
+    "codex": _Tool(variable="CODEX_HOME", home=".codex", sessions="sessions/**/*"),
+    "gemini-cli": _Tool(variable="", home=".gemini", sessions="tmp/*/chats/*"),
+}
+"""The coding agents whose sessions are found, by the name of their agent."""
 WINDOW_DAYS = 30
 
 
@@ -65,7 +89,7 @@ class OwnSessions:
         Raises:
             HealthAssetsError: there is none, or the folder cannot be written.
         """
-        found = dict.fromkeys(HOMES, 0)
+        found = dict.fromkeys(TOOLS, 0)
         try:
             for tool, path, name in _sessions(environment, home):
                 _link(path, self.raw / tool / name)
@@ -73,7 +97,7 @@ class OwnSessions:
         except OSError as error:
             raise HealthAssetsError(f"cannot link sessions into {self.folder}: {error.strerror}") from error
         if not any(found.values()):
-            places = " or ".join(str(_place(tool, environment, home)) for tool in HOMES)
+            places = " or ".join(str(tool.folder(environment, home) / tool.sessions) for tool in TOOLS.values())
             raise HealthAssetsError(f"no session of a coding agent lies in {places}")
         return found
 
@@ -99,18 +123,13 @@ def show_sessions(sessions: OwnSessions) -> None:
     materialize_hours(settings, newest, BEGAN, loaded=wanted.loaded)
 
 
-def _place(tool: str, environment: Mapping[str, str], home: Path) -> Path:
-    variable, below_home, inside = HOMES[tool]
-    return Path(environment.get(variable) or home / below_home) / inside
-
-
 def _sessions(environment: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path, Path]]:
     """(tool, file, name of the file below the tool's folder) of each session."""
-    for tool in HOMES:
-        place = _place(tool, environment, home)
-        for path in sorted(place.rglob("*")):
+    for name, tool in TOOLS.items():
+        folder = tool.folder(environment, home)
+        for path in sorted(folder.glob(tool.sessions)):
             if LOG_NAME.search(path.name) and path.is_file():
-                yield tool, path, path.relative_to(place)
+                yield name, path, path.relative_to(folder)
 
 
 def _link(path: Path, link: Path) -> None:

@@ -236,7 +236,7 @@ LOOKS = [
     (b"agent: x\nruns: 3\n", "YAML"),
     (b"hello there\nsecond\n", "plain text"),
     (b"\0\0\0\n", "NUL bytes and blanks alone"),
-    (b"", "NUL bytes and blanks alone"),
+    (b"", "an empty file"),
     (b"\xc2\xa0\n", "blanks alone"),
     (b"\x1c\n", "blanks alone"),
     (b"\xef\xbb\xbf\xef\xbb\xbf", "blanks alone"),
@@ -250,7 +250,7 @@ LOOKS = [
     (b'{"data":[{"traceID":"t","spans":[]}]}', "traces of Jaeger"),
     (b'{"name":"x","context":{"trace_id":"0x1"}}', "spans as OpenTelemetry's console exporter"),
     (b'{"run_type":"chain","trace_id":"t"}', "runs of LangSmith"),
-    (b'{"level":"info","msg":"x"}\n', "JSON objects with the fields level, msg"),
+    (b'{"level":"info","msg":"x"}\n', "lines of a program's log"),
     (b'{"level":', "JSON that is not valid"),
 ]
 

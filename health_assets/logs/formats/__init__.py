@@ -196,21 +196,39 @@ def reader_of(file: RawFile, head: bytes) -> Reader | None:
         file: the file.
         head: its first bytes, at least the whole first line that is not blank where that is not very long.
     """
-    if any(private.search(file.source_file) for private in (claude_code.PRIVATE_FILE, cline.PRIVATE_FILE)):
+    if _has_private_name(file):
         return coding_turns.read_beside
-    opening = Opening(file.source_file, head)
-    own = file.format_settings.own if file.format_settings else ()
+    opening, own = Opening(file.source_file, head), _own_formats(file)
     found = recognized(opening, own)
     if not found and (private := _private_reader(opening)):
         return private
     readers = {known.read for known in found}
     if len(readers) > 1:
-        of_private = {*PRIVATE, *(one.name for one in own if one.private)}
-        names, is_private = sorted({known.name for known in found}), any(known.name in of_private for known in found)
-        return partial(_ambiguous, names=names, is_private=is_private)
+        return partial(_ambiguous, names=sorted({known.name for known in found}), is_private=_is_private(found, own))
     if found:
         return readers.pop()
     return None if opening.is_named_lines or not opening.first_line else partial(_unknown, head=head)
+
+
+def is_private(file: RawFile, head: bytes) -> bool:
+    """Whether no text of this file is stored, so that none is shown either; arguments as of `reader_of`."""
+    opening, own = Opening(file.source_file, head), _own_formats(file)
+    found = recognized(opening, own)
+    is_unknown_session = not found and _private_reader(opening) is not None
+    return _has_private_name(file) or is_unknown_session or _is_private(found, own)
+
+
+def _has_private_name(file: RawFile) -> bool:
+    return any(private.search(file.source_file) for private in (claude_code.PRIVATE_FILE, cline.PRIVATE_FILE))
+
+
+def _own_formats(file: RawFile) -> Sequence[Declaration]:
+    return file.format_settings.own if file.format_settings else ()
+
+
+def _is_private(formats: Sequence[Format], own: Sequence[Declaration]) -> bool:
+    private = {*PRIVATE, *(one.name for one in own if one.private)}
+    return any(known.name in private for known in formats)
 
 
 def _private_reader(opening: Opening) -> Reader | None:

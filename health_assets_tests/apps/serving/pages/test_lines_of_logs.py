@@ -21,6 +21,7 @@ from health_assets.logs.limits import WITHOUT_LIMIT
 from health_assets.logs.stores import list_files
 from health_assets.logs.written_lines import written_line
 from health_assets_tests.apps.test_serving_doors import bearer, kept_as_json
+from health_assets_tests.support import coding_sessions_made
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import World, world_of
 from health_assets_tests.support.projects import Project
@@ -75,6 +76,15 @@ def told(project: Project, file: str = "team a/b.jsonl", number: int = 2) -> dic
         known = known_file(session, file)
     redaction = load_targets(project.settings.targets).redact if project.settings.targets else REDACTION
     return line_of(project.settings, redaction, known, number)
+
+
+def test_of_a_coding_agents_session_no_text_is_shown_but_what_its_reader_made_of_it(tmp_path: Path) -> None:
+    project = _project(tmp_path)
+    path = project.write_bytes("s.jsonl", coding_sessions_made.as_lines(coding_sessions_made.CLAUDE_SESSION))
+    project.materialize(HOURS, only=LOADED)
+    texts = [told(project, "s.jsonl", number)["text"] or "" for number in range(1, path.read_text().count("\n") + 1)]
+    assert any('"type": "execution"' in text for text in texts)
+    assert not any("uuid" in text or "parentUuid" in text for text in texts)
 
 
 def address(number: int = 2, file: str = "team a/b.jsonl") -> str:
