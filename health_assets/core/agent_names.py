@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from health_assets.core.duckdb_errors import cause_of
+from health_assets.core.duckdb_errors import fault_of
 from health_assets.core.sql_text import quoted
 from health_assets.core.terminal import printable
 
@@ -36,13 +36,9 @@ class AgentName(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_applied(self) -> "AgentName":
-        try:
-            with duckdb.connect() as connection:
-                connection.execute(f"SELECT {mapped(quoted(''), [self])}")
-        except duckdb.Error as error:
-            reason = printable(cause_of(error), 80)
+        if (fault := fault_of(mapped(quoted(""), [self]))) is not None:
             given = [repr(printable(text, 60)) for text in (self.match, self.agent)]
-            raise ValueError(f"{given[0]} cannot make {given[1]} of a name: {reason}") from None
+            raise ValueError(f"{given[0]} cannot make {given[1]} of a name: {printable(fault, 80)}")
         return self
 
 
@@ -59,12 +55,8 @@ class AgentService(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_applied(self) -> "AgentService":
-        try:
-            with duckdb.connect() as connection:
-                connection.execute(f"SELECT {is_of_services(quoted(''), [self])}")
-        except duckdb.Error as error:
-            reason = printable(cause_of(error), 80)
-            raise ValueError(f"{printable(self.match, 60)!r} is no pattern: {reason}") from None
+        if (fault := fault_of(is_of_services(quoted(""), [self]))) is not None:
+            raise ValueError(f"{printable(self.match, 60)!r} is no pattern: {printable(fault, 80)}")
         return self
 
 

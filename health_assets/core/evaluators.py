@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import duckdb
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from health_assets.core.duckdb_errors import cause_of
+from health_assets.core.duckdb_errors import fault_of
 from health_assets.core.sql_text import quoted
 from health_assets.core.terminal import printable
 
@@ -70,11 +70,8 @@ class Evaluator(BaseModel):
             )
         if not least <= self.worst_allowed <= greatest:
             raise ValueError(f"threshold must be from {least:g} to {greatest:g}, not {self.worst_allowed:g}")
-        try:
-            evaluators_of([""], [self])
-        except duckdb.Error as error:
-            reason = printable(cause_of(error), 80)
-            raise ValueError(f"{printable(self.match, 60)!r} is no pattern: {reason}") from None
+        if (fault := fault_of(f"regexp_full_match('', {quoted(self.match)})")) is not None:
+            raise ValueError(f"{printable(self.match, 60)!r} is no pattern: {printable(fault, 80)}")
         return self
 
     @property
