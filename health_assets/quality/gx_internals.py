@@ -9,7 +9,7 @@ Importing this imports nothing of the library, which takes seconds.
   times per verdict; making that anew each time took nearly half of a validation.
 - A context shows progress bars unless a type that is not exported says otherwise.
 - It imports statistics and charts with itself, half of all that it imports, for expectations that no suite has, and
-  clients of Spark and of clouds where they are installed, for sources that are not ours.
+  clients of Spark, of clouds and of PostgreSQL where they are installed, for sources that are not ours.
 """
 
 import sys
@@ -23,7 +23,7 @@ from typing import Any
 
 OF_OTHER_EXPECTATIONS = ("scipy.stats", "altair")
 """Modules that Great Expectations imports whole, and of which the suites need nothing."""
-OF_OTHER_SOURCES = ("pyspark", "boto3")
+OF_OTHER_SOURCES = ("pyspark", "boto3", "botocore", "psycopg2")
 """Modules that it does without where they are not installed."""
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from health_assets.quality.gx_internals import (
     OF_OTHER_EXPECTATIONS,
+    OF_OTHER_SOURCES,
     remembering,
     without_progress_bars,
 )
@@ -73,6 +74,18 @@ partition = {{"values": ["1.0", "2.0"], "weights": [0.5, 0.5]}}
 told = {{"column": "a", "partition_object": partition, "threshold": 0.6}}
 assert verdicts(told, "ExpectColumnKLDivergenceToBeLessThan") in ([True], [False])
 assert waiting()[0] is False
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_client_of_another_source_is_imported_with_the_library() -> None:
+    program = f"""
+import sys
+from health_assets.quality.validation import import_great_expectations
+
+import_great_expectations()
+assert not {{*sys.modules}}.intersection({OF_OTHER_SOURCES})
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
