@@ -61,7 +61,7 @@ def test_the_folders_that_tools_were_told_are_looked_into(home: Path, tmp_path: 
     assert OwnSessions(tmp_path / "mine").link(environment, elsewhere) == {
         "claude-code": 1,
         "codex": 1,
-        "gemini-cli": 1,
+        "gemini-cli": 0,
     }
     with pytest.raises(
         HealthAssetsError, match=r"no session of a coding agent lies in .*projects/\*\*/\* or .*sessions/\*\*/\* or "
