@@ -34,8 +34,7 @@ def inspect(
             typer.echo(suggested(files[0]), nl=False)
             return
         chosen, are_useful = load_targets(settings.targets), True
-        for file in files:
-            found = inspected(file, chosen, limits)
+        for found in inspected(files, chosen, limits):
             print_inspection(console, found)
             are_useful &= found.is_useful
     if not are_useful:

@@ -4,11 +4,13 @@ What belongs here: reading a file as a load would, and counting what it comes to
 (`apps.inspecting`).
 """
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -27,9 +29,24 @@ from health_assets.logs.stores import LOG_NAME, NAMES_THAT_COUNT, RawFile, list_
 from health_assets.logs.unicode import as_utf_8
 
 REJECTED = "rejected"
+FILES_AT_ONCE = 100
 _TIMES = ("ended_at", "fired_at", "given_at", "evaluated_at", "judged_at", "updated_at")
 _WHAT = {"execution": "status", "model_call": "status", "tool_call": "status", "trigger": "status", "span": "kind"}
 """The column of each record type whose values are counted one by one."""
+
+
+class _Group(NamedTuple):
+    """Rows of a file that have the same type, agent, status or kind, and reason."""
+
+    file_id: int
+    record_type: str
+    agent_id: str | None
+    value: str | None
+    reason: str | None
+    lines: int
+    first_line: int
+    first: datetime | None
+    last: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,83 +135,94 @@ def files_at(path: Path, format_settings: FormatSettings | None = None) -> list[
     return [replace(own, format_settings=format_settings)]
 
 
-def inspected(file: RawFile, targets: Targets, limits: Limits) -> Inspection:
-    """What a file comes to.
+def inspected(files: Sequence[RawFile], targets: Targets, limits: Limits) -> Iterator[Inspection]:
+    """What each file comes to; some are read at once, since a reading costs more than a small file.
 
     Args:
-        file: the file.
+        files: the files.
         targets: the patterns that texts are redacted by, and agents' names mapped.
-        limits: limits on what is taken of it.
+        limits: limits on what is taken of them.
 
     Raises:
-        HealthAssetsError: it cannot be read.
+        HealthAssetsError: one cannot be read.
     """
+    waiting = iter(files)
+    while some := list(islice(waiting, FILES_AT_ONCE)):
+        notes: Notes = {}
+        counted: dict[int, list[_Group]] = defaultdict(list)
+        with reading(some, notes, limits=limits) as parser:
+            for group in _counted(parser.records(targets)):
+                counted[group.file_id].append(group)
+            for of_otlp in (parser.spans, parser.evaluations):
+                with of_otlp(targets) as rows:
+                    for group in _counted(rows) if rows is not None else ():
+                        counted[group.file_id].append(group)
+        for file_id, file in enumerate(some):
+            yield _inspection(file, counted[file_id], notes.get(file_id, Counter()), limits)
+
+
+def _inspection(file: RawFile, counted: Sequence[_Group], notes: Counter[str], limits: Limits) -> Inspection:
     head, _ = head_of(file, as_utf_8(plain_blocks(file, limits.unpacking)))
     own = file.format_settings.own if file.format_settings else ()
     formats = list(dict.fromkeys(known.name for known in recognized(Opening(file.source_file, head), own)))
-    notes: Notes = {}
-    counted: list[tuple] = []
-    with reading([file], notes, limits=limits) as parser:
-        counted += _counted(parser.records(targets))
-        for of_otlp in (parser.spans, parser.evaluations):
-            with of_otlp(targets) as rows:
-                counted += _counted(rows) if rows is not None else []
     records = dict(_records(counted))
-    is_lines = not formats and bool(records)
     return Inspection(
         name=file.source_file,
-        formats=[NATIVE] if is_lines else formats,
+        formats=formats or ([NATIVE] if records else []),
         look=None if formats or records else str(look_of(head)),
         passed_over=None if LOG_NAME.search(file.source_file) else NAMES_THAT_COUNT,
         records=records,
         rejections=_rejections(counted),
-        notes=notes.get(0, Counter()),
+        notes=notes,
     )
 
 
-def _counted(rows: pa.RecordBatchReader) -> list[tuple]:
-    """(record type, agent, status or kind, reason, lines, first line, first time, last time) of groups of rows."""
+def _counted(rows: pa.RecordBatchReader) -> list[_Group]:
     columns = rows.schema.names
     value = " ".join(f"WHEN '{kind}' THEN {column}" for kind, column in _WHAT.items() if column in columns)
     time = f"coalesce({', '.join(column for column in _TIMES if column in columns)})"
-    reason = f"CASE WHEN record_type = '{REJECTED}' THEN reason END"
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("rows", rows)
-        return connection.execute(
-            f"SELECT record_type, agent_id, CASE record_type {value} END AS value, {reason} AS reason, count(*), "
-            f"min(line_number), min({time}), max({time}) FROM rows GROUP BY ALL ORDER BY ALL"
+        found = connection.execute(
+            f"SELECT file_id, record_type, agent_id, CASE record_type {value} END AS value, "
+            f"CASE WHEN record_type = '{REJECTED}' THEN reason END AS reason, count(*), min(line_number), "
+            f"min({time}), max({time}) FROM rows GROUP BY ALL ORDER BY ALL"
         ).fetchall()
+    return [_Group(*row) for row in found]
 
 
-def _records(counted: list[tuple]) -> Iterator[tuple[str, Records]]:
-    for kind in sorted({row[0] for row in counted} - {REJECTED}):
-        own = [row for row in counted if row[0] == kind]
+def _records(counted: Sequence[_Group]) -> Iterator[tuple[str, Records]]:
+    for kind in sorted({group.record_type for group in counted} - {REJECTED}):
+        own = [group for group in counted if group.record_type == kind]
         values, agents = Counter[str](), Counter[str]()
-        for _, agent, value, _, lines, *_ in own:
-            if value is not None:
-                values[value] += lines
-            if agent is not None:
-                agents[agent] += lines
-        times = [time for row in own for time in row[6:8] if time is not None]
+        for group in own:
+            if group.value is not None:
+                values[group.value] += group.lines
+            if group.agent_id is not None:
+                agents[group.agent_id] += group.lines
         yield (
             kind,
             Records(
-                lines=sum(row[4] for row in own),
+                lines=sum(group.lines for group in own),
                 values=values,
                 agents=agents,
-                first=min(times, default=None),
-                last=max(times, default=None),
+                first=min((group.first for group in own if group.first is not None), default=None),
+                last=max((group.last for group in own if group.last is not None), default=None),
             ),
         )
 
 
-def _rejections(counted: list[tuple]) -> list[Rejection]:
-    of_reason: dict[str, list[tuple]] = {}
-    for row in counted:
-        if row[0] == REJECTED:
-            of_reason.setdefault(row[3], []).append(row)
+def _rejections(counted: Sequence[_Group]) -> list[Rejection]:
+    of_reason: dict[str, list[_Group]] = defaultdict(list)
+    for group in counted:
+        if group.record_type == REJECTED:
+            of_reason[group.reason or ""].append(group)
     found = [
-        Rejection(reason=reason, lines=sum(row[4] for row in rows), first_line=min(row[5] for row in rows))
-        for reason, rows in of_reason.items()
+        Rejection(
+            reason=reason,
+            lines=sum(group.lines for group in groups),
+            first_line=min(group.first_line for group in groups),
+        )
+        for reason, groups in of_reason.items()
     ]
     return sorted(found, key=lambda one: (-one.lines, one.first_line))

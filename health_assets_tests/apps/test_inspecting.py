@@ -24,8 +24,9 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import Targets
 from health_assets.logs.formats import DESCRIPTIONS, FORMATS
 from health_assets.logs.formats.format_settings import FormatSettings, own_formats
-from health_assets.logs.inspection import Inspection, files_at, inspected
+from health_assets.logs.inspection import FILES_AT_ONCE, Inspection, files_at, inspected
 from health_assets.logs.limits import current_limits
+from health_assets.logs.stores import RawFile
 from health_assets_tests.support import coding_sessions_made
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import REPOSITORY
@@ -34,8 +35,12 @@ SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"
 
 
 def inspection(path: Path) -> Inspection:
-    [file] = files_at(path)
-    return inspected(file, Targets(), current_limits())
+    return inspection_of(files_at(path))
+
+
+def inspection_of(files: list[RawFile]) -> Inspection:
+    [found] = inspected(files, Targets(), current_limits())
+    return found
 
 
 def written(path: Path, content: bytes | str) -> Path:
@@ -99,9 +104,19 @@ def test_a_file_of_two_formats_is_told_with_both(tmp_path: Path) -> None:
     }))  # fmt: skip
     path = written(tmp_path / "a.jsonl", line(execution("e1", "planner", START)))
     [file] = files_at(path, FormatSettings(own_formats(tmp_path / "own.yaml")))
-    found = inspected(file, Targets(), current_limits())
+    found = inspection_of([file])
     assert set(found.formats) == {"the native format", "planner log"} and not found.records
     assert "so nothing of it is read" in shown(found)
+
+
+def test_files_of_a_folder_are_told_apart(tmp_path: Path) -> None:
+    for number in range(FILES_AT_ONCE + 2):
+        lines = [line(execution(f"e{number}", "planner", START))] * number
+        written(tmp_path / f"{number:03d}.jsonl", "\n".join([*lines, "x"]))
+    found = list(inspected(files_at(tmp_path), Targets(), current_limits()))
+    assert [one.name for one in found] == [f"{number:03d}.jsonl" for number in range(FILES_AT_ONCE + 2)]
+    assert [sum(own.lines for own in one.records.values()) for one in found] == [*range(FILES_AT_ONCE + 2)]
+    assert [one.rejections[0].first_line for one in found] == [number + 1 for number in range(FILES_AT_ONCE + 2)]
 
 
 def test_a_folder_is_all_of_its_logs_and_what_is_not_there_is_one_sentence(tmp_path: Path) -> None:
@@ -227,7 +242,7 @@ def test_a_suggested_declaration_reads_the_file_that_it_was_made_of(shape: str, 
     assert '"gave up": failure # success or failure?' in text and '"done": success\n' in text
     formats = own_formats(written(tmp_path / "runs.yaml", text))
     [file] = files_at(path, FormatSettings(formats))
-    found = inspected(file, Targets(), current_limits())
+    found = inspection_of([file])
     assert found.formats == ["runs"] and not found.rejections
     runs = found.records["execution"]
     assert (runs.values, runs.agents) == ({"success": 1, "failure": 1}, {"mail": 2})
@@ -243,7 +258,7 @@ def test_no_suggestion_makes_a_success_of_runs_that_do_not_tell_it(tmp_path: Pat
     failed = [{"id": "a", "bot": "mail", "ts": 1780833600, "error": error} for error in (None, "lost")]
     path.write_text(json.dumps(failed))
     [file] = files_at(path, FormatSettings(own_formats(written(tmp_path / "runs.yaml", suggested(files_at(path)[0])))))
-    assert inspected(file, Targets(), current_limits()).records["execution"].values == {"success": 1, "failure": 1}
+    assert inspection_of([file]).records["execution"].values == {"success": 1, "failure": 1}
 
 
 def test_nothing_is_suggested_for_what_holds_no_object(tmp_path: Path) -> None:
