@@ -1,13 +1,13 @@
 """Sessions of the coding agents of this computer: where they lie, and a folder that shows them to every command.
 
 What belongs here: finding the sessions, and the settings that make commands work on them. What does not: reading them
-(`logs.formats`). Nothing is written where they lie, and their text is not kept anywhere.
+(`logs.formats`). Nothing is written where they lie, and none of their text gets into the warehouse.
 """
 
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class OwnSessions:
     def link(self, environment: Mapping[str, str], home: Path) -> dict[str, int]:
         """Link the sessions into the folder, or copy them where it is on another disk; gives how many files a tool has.
 
-        Sessions that were linked before and are gone by now stay.
+        Sessions that were linked before and are gone by now are gone here, too; what was loaded of them stays.
 
         Args:
             environment: where tools were told to keep their sessions.
@@ -91,15 +91,25 @@ class OwnSessions:
         """
         found = dict.fromkeys(TOOLS, 0)
         try:
+            links = set()
             for tool, path, name in _sessions(environment, home):
-                _link(path, self.raw / tool / name)
+                links.add(link := self.raw / tool / name)
+                _link(path, link)
                 found[tool] += 1
+            if any(found.values()):
+                self._remove_others(links)
+                (self.folder / ".gitignore").write_text("*\n")
         except OSError as error:
             raise HealthAssetsError(f"cannot link sessions into {self.folder}: {error.strerror}") from error
         if not any(found.values()):
             places = " or ".join(str(tool.folder(environment, home) / tool.sessions) for tool in TOOLS.values())
             raise HealthAssetsError(f"no session of a coding agent lies in {places}")
         return found
+
+    def _remove_others(self, links: Collection[Path]) -> None:
+        for path in [path for path in self.raw.rglob("*") if path.is_file()]:
+            if path not in links:
+                path.unlink()
 
 
 def show_sessions(sessions: OwnSessions) -> None:
@@ -112,7 +122,7 @@ def show_sessions(sessions: OwnSessions) -> None:
     told = " and ".join(f"{counted(files, 'file')} of {tool}" for tool, files in found.items() if files)
     console.print(
         f"{told} are linked in {sessions.raw}; the last {WINDOW_DAYS} days are shown, by tool and project; none of "
-        "their text is stored",
+        "their text gets into the warehouse",
         soft_wrap=True, markup=False, highlight=False,
     )  # fmt: skip
     os.environ.pop("DAGSTER_HOME", None)  # an event for each hour of the window would take longer than all the rest

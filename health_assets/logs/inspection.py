@@ -18,9 +18,8 @@ import pyarrow as pa
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import Targets
 from health_assets.logs.files import Notes, head_of
-from health_assets.logs.formats import NATIVE, recognized
+from health_assets.logs.formats import NATIVE, taken_for
 from health_assets.logs.formats.format_settings import FormatSettings
-from health_assets.logs.formats.opening import Opening
 from health_assets.logs.limits import Limits
 from health_assets.logs.looks import look_of
 from health_assets.logs.plain import plain_blocks
@@ -163,13 +162,11 @@ def inspected(files: Sequence[RawFile], targets: Targets, limits: Limits) -> Ite
 
 def _inspection(file: RawFile, counted: Sequence[_Group], notes: Counter[str], limits: Limits) -> Inspection:
     head, _ = head_of(file, as_utf_8(plain_blocks(file, limits.unpacking)))
-    own = file.format_settings.own if file.format_settings else ()
-    formats = list(dict.fromkeys(known.name for known in recognized(Opening(file.source_file, head), own)))
-    records = dict(_records(counted))
+    taken, records = taken_for(file, head), dict(_records(counted))
     return Inspection(
         name=file.source_file,
-        formats=formats or ([NATIVE] if records else []),
-        look=None if formats or records else str(look_of(head)),
+        formats=taken.names or ([NATIVE] if records else []),
+        look=None if taken.names or taken.is_private or records else str(look_of(head)),
         passed_over=None if LOG_NAME.search(file.source_file) else NAMES_THAT_COUNT,
         records=records,
         rejections=_rejections(counted),

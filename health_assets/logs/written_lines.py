@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from health_assets.logs.files import NEWLINE, head_of, line_batches
-from health_assets.logs.formats import is_private, reader_of
+from health_assets.logs.formats import taken_for
 from health_assets.logs.formats.foreign_lines import MAX_LINE_BYTES, READ_TEXT_BYTES, Blocks, Damage
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.limits import Unpacking
@@ -42,8 +42,8 @@ def written_line(file: RawFile, number: int, most: Unpacking) -> Written:
         HealthAssetsError: the file cannot be opened, or read up to there.
     """
     head, blocks = head_of(file, as_utf_8(plain_blocks(file, most)))
-    is_document = not Opening(file.source_file, head).is_named_lines and reader_of(file, head) is not None
-    if is_document or is_private(file, head):
+    taken = taken_for(file, head)
+    if taken.is_private or (taken.read is not None and not Opening(file.source_file, head).is_named_lines):
         pieces = [piece for some in _pieces(file, number, most) for piece in some]
         return Written(text="\n".join(pieces) if pieces else None, is_converted=True)
     line = _line(blocks, number)

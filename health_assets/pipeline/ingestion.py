@@ -23,6 +23,7 @@ from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.logs.file_matching import match_files
 from health_assets.logs.files import RawFile
+from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.known_files import MatchedFiles
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.stores import names_of
@@ -163,10 +164,10 @@ def _settled(
     return matched, ledger.settle(known, matched)
 
 
-def _formats_digest(files: Sequence[RawFile]) -> str | None:
+def _formats_digest(files: Sequence[RawFile]) -> str:
     """The digest of the settings of formats, which all files have in common."""
     settings = files[0].format_settings if files else None
-    return None if settings is None else settings.digest
+    return (settings or FormatSettings()).digest
 
 
 def _touched_hours(scope: IngestScope, changed: Iterable[FileSlice]) -> dict[str, set[datetime]]:

@@ -32,8 +32,8 @@ class RawFile(SQLModel, table=True):
         nullable=True,
     )
     formats_digest: str | None = text(
-        "Digest of the declared formats of its own that the installation had when it was read; null where there were "
-        "none, and of files of which every line was read as it is."
+        "Digest of the settings of formats when it was read: declared ones, and how sessions' agents are called. Null "
+        "of files of which every line was read as it is and none was rejected."
     )
 
 

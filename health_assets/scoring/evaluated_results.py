@@ -116,7 +116,8 @@ def _valued(evaluations: ir.Table, rules: ir.Table, categories: ir.Table) -> ir.
 
     def of_scale(score: ir.FloatingValue) -> ir.FloatingValue:
         upwards = (score - labelled.least) / (labelled.greatest - labelled.least)
-        return labelled.is_inverted.ifelse(1.0 - upwards, upwards)
+        near = upwards.between(-1.0, 2.0).ifelse(upwards, None)  # any other is no result, and may be too great to round
+        return labelled.is_inverted.ifelse(1.0 - near, near)
 
     share = labelled.has_categories.ifelse(labelled.category_share, of_scale(labelled.value))
     valued = labelled.mutate(

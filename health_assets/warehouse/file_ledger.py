@@ -85,13 +85,13 @@ class FileLedger:
         Args:
             until: the latest time that is not in the future. A file that held an event beyond it when it was read
                 counts as changed once the event's time has come; None leaves such files as they are.
-            formats_digest: digest of the declared formats of now. A file that was read by others, or that had rejected
-                lines then, counts as changed.
+            formats_digest: digest of the settings of formats of now. A file counts as changed that was read with
+                others, by a reader of a foreign format or with rejected lines; None leaves such files as they are.
         """
         rows = self._session.query(
             """
             SELECT source_file, size_bytes, CASE WHEN future_at <= ? OR (
-                    formats_digest IS DISTINCT FROM ? AND (formats_digest IS NOT NULL OR rejected > 0)
+                    formats_digest <> coalesce(?, formats_digest)
                 ) THEN -1 ELSE modified_ns END, changed_ns,
                 rejected, source_file IN (
                     SELECT source_file FROM raw_file_notes WHERE NOT starts_with(note, ?) AND NOT starts_with(note, ?)

@@ -261,7 +261,7 @@ def test_channels_of_a_rule_that_is_off_are_all(tmp_path: Path) -> None:
         ),
         ("rules: {floor: {good_hours: 1:30}}", "rule floor: good_hours: Input should be a valid integer"),
         ("digest_above: 0777", "YAML reads digits after a 0 as an octal number"),
-        ("rules: {floor: {only: [true]}}", "rule floor: only: Input should be a valid string"),
+        ("rules: {floor: {only: [true]}}", "rule floor: only.0: Input should be a valid string"),
         ("rules: {floor: {channels: 1.0}}", "rule floor: channels: "),
     ],
 )

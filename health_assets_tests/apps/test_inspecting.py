@@ -261,6 +261,34 @@ def test_no_suggestion_makes_a_success_of_runs_that_do_not_tell_it(tmp_path: Pat
     assert inspection_of([file]).records["execution"].values == {"success": 1, "failure": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "statuses"),
+    [("failed", [0, 1], {"success": 1, "failure": 1}), ("is_error", [True, False], {"success": 1, "failure": 1}),
+     ("ok", [1, 0], {"success": 1, "failure": 1}), ("failed", [0, 3], None), ("status", [200, 500], None)],
+)  # fmt: skip
+def test_a_number_is_only_taken_for_an_outcome_where_it_is_a_flag(
+    name: str, values: list[int], statuses: dict[str, int] | None, tmp_path: Path
+) -> None:
+    runs = [{"id": f"r{place}", "bot-name": "mail", "agent-id": "a", "end-time": 1780833600, name: value}
+            for place, value in enumerate(values)]  # fmt: skip
+    path = written(tmp_path / "runs.json", json.dumps(runs))
+    declared = written(tmp_path / "runs.yaml", suggested(files_at(path)[0]))
+    if statuses is None:
+        with pytest.raises(HealthAssetsError, match=r"fields\.status: "):
+            own_formats(declared)
+        return
+    found = inspection_of(files_at(path, FormatSettings(own_formats(declared))))
+    assert found.records["execution"].values == statuses and not found.rejections
+
+
+def test_a_file_beside_sessions_is_told_as_that_and_a_damaged_session_without_its_text(tmp_path: Path) -> None:
+    beside = inspection(written(tmp_path / "api_conversation_history.json", '[{"role": "user", "content": "x"}]'))
+    assert (beside.formats, beside.look, beside.records) == (["Cline"], None, {})
+    damaged = inspection(written(tmp_path / "chat.json", '{"projectHash": "a", "text": "the recipe"'))
+    text = shown(damaged)
+    assert damaged.look is None and "has not the form of one" in text and "recipe" not in text
+
+
 def test_nothing_is_suggested_for_what_holds_no_object(tmp_path: Path) -> None:
     for content in ("[1, 2]", "plain", ""):
         with pytest.raises(HealthAssetsError):

@@ -52,7 +52,8 @@ def test_sessions_are_linked_and_nothing_else_of_the_tools(home: Path, tmp_path:
     assert linked["codex/sessions/2026/06/07/rollout-1.jsonl"].read_bytes() == b"{}\n"
     original.unlink()
     sessions.link({}, home)
-    assert linked["claude-code/projects/-srv-shop/one.jsonl"].exists(), "a session that its tool deleted is still known"
+    assert not linked["claude-code/projects/-srv-shop/one.jsonl"].exists(), "a session that its tool deleted is kept"
+    assert (sessions.folder / ".gitignore").read_text() == "*\n"
 
 
 def test_the_folders_that_tools_were_told_are_looked_into(home: Path, tmp_path: Path) -> None:

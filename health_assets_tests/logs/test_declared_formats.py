@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from health_assets.logs.formats import FORMATS, PRIVATE, declared
 from health_assets.logs.formats.declaration import FIELDS, Declaration, load_declaration
 from health_assets.logs.formats.foreign_lines import Line, Source
 from health_assets.logs.stores import RawFile
+from health_assets.schema import log_fields
 
 MODIFIED = datetime(2026, 6, 7, 12, 30, tzinfo=UTC)
 JOB: dict[str, Any] = {
@@ -263,6 +264,53 @@ def test_nothing_of_the_text_of_a_private_format_is_handed_on(tmp_path: Path) ->
     assert first["input"] == again["input"] and first["error"] == "not told"
 
 
+@pytest.mark.parametrize(
+    "private", ["Grandmother's recipe 17", {"a": "Grandmother's recipe 17"}, ["Grandmother's recipe 17"]]
+)
+def test_no_field_of_a_private_format_hands_on_a_text_that_it_cannot_have(tmp_path: Path, private: Any) -> None:
+    names = (log_fields.Name, log_fields.ShortText, log_fields.Names)  # of agents, models, tools: these are kept
+    for kind, fields in FIELDS.items():
+        others = [name for name, field in fields.items() if not isinstance(field, names)]
+        for name in others if kind != "span" else ():
+            make = [{"type": kind, "fields": {**{own: "id" for own in fields if own != name}, name: "text"}}]
+            lines, _ = read(declaration(tmp_path, private=True, make=make), {"id": "x", "text": private})
+            assert not any("recipe" in f"{line.text} {line.fault}" for line in lines), (kind, name)
+
+
+def test_a_private_format_makes_no_spans(tmp_path: Path) -> None:
+    make = [{"type": "span", "fields": {"trace_id": "a", "span_id": "b", "started_at": "c"}}]
+    with pytest.raises(HealthAssetsError, match="a private format makes no spans"):
+        declaration(tmp_path, private=True, make=make)
+
+
+def test_elements_without_an_id_are_executions_of_their_own(tmp_path: Path) -> None:
+    runs = [JOB | {"state": "done"}, JOB | {"state": "broken"}, JOB | {"state": "broken"}]
+    make = [{**execution(execution_id=None)[0], "each": "runs"}]
+    found = records(declaration(tmp_path, make=make), {"job": "a", "worker": "b", "runs": runs})
+    assert [one["status"] for one in found] == ["success", "failure", "failure"]
+    assert len({one["execution_id"] for one in found}) == 3
+    calls = {
+        "type": "tool_call",
+        "each": "runs[].calls[]",
+        "fields": {"tool": "name", "status": {"constant": "success"}},
+    }
+    with pytest.raises(HealthAssetsError, match="its calls need an execution_id"):
+        declaration(tmp_path, make=[*make, calls])
+
+
+def test_records_are_skipped_by_what_is_around_them(tmp_path: Path) -> None:
+    skip = [{"when": "_file.folder == 'night' && _document.kind == 'trial'", "note": "trial"}]
+    of = declaration(tmp_path, records="jobs", skip=skip)
+    assert read(of, {"jobs": [JOB], "kind": "trial"})[1] == {"job runner trial": 1}
+    assert len(records(of, {"jobs": [JOB], "kind": "run"})) == len(records(of, {"jobs": [JOB]}, name="day/a.json")) == 1
+
+
+def test_an_id_may_be_the_digest_of_the_record(tmp_path: Path) -> None:
+    of = declaration(tmp_path, make=execution(execution_id="_digest"))
+    first, other, again = records(of, [JOB, JOB | {"state": "broken"}, dict(reversed(JOB.items()))])
+    assert first["execution_id"] == again["execution_id"] != other["execution_id"]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
@@ -302,6 +350,8 @@ RAW = RawFile(source_file="a.json", path="a.json", size_bytes=0, modified_ns=0)
             ", line 20: make, entry 1: fields.error.value: unknown key",
         ),
         ({"make": []}, "the format: make: "),
+        ({"make": execution(ended_at={"constant": date(2026, 6, 7)})}, "put a date into quotes"),
+        ({"make": execution(cost_usd={"path": "x", "values": {"free": float("nan")}})}, "a finite number"),
         ({"recognize": "job"}, "recognize must be a list"),
         ({"recognise": []}, "the format: recognise: unknown key; did you mean 'recognize'?"),
         ({"skip": [{"when": "state =="}]}, "skip, entry 1: "),

@@ -213,6 +213,12 @@ def test_a_resolved_task_is_a_success_and_one_that_nobody_judged_since_it_broke_
     assert outcomes(project, made.terminal_bench_trial(1, is_resolved, failure_mode)) == [outcome]
 
 
+@pytest.mark.parametrize("failure_mode", ["unset", "none", None])
+def test_a_trial_that_nobody_judged_is_counted(project: Project, failure_mode: str | None) -> None:
+    lines = read(project, made.terminal_bench_trial(1, None, failure_mode), name="results.json")
+    assert lines == ([], {"Terminal-Bench trial that nobody judged": 1})
+
+
 def test_an_agent_that_could_not_be_set_up_has_the_times_of_its_trial(project: Project) -> None:
     times = {"agent_started_at": None, "agent_ended_at": None}
     [run], _ = read(project, made.terminal_bench_trial(1, False, "agent_installation_failed", **times))
@@ -372,8 +378,9 @@ def test_a_run_of_openhands_is_a_trial_of_an_evaluation_once_its_patch_was_judge
     assert not {"task_id", "task_source"} & other.keys()
 
 
-def test_a_run_without_events_has_the_time_of_its_file(project: Project) -> None:
-    lines, _ = read(project, openhands(history=[], error="RuntimeError: no container"), name="output.jsonl")
+@pytest.mark.parametrize("history", [[], None])
+def test_a_run_without_events_has_the_time_of_its_file(project: Project, history: list[Made] | None) -> None:
+    lines, _ = read(project, openhands(history=history, error="RuntimeError: no container"), name="output.jsonl")
     run, _ = of_type("execution", lines)
     assert run.items() >= (UNTIMED | {"status": "failure", "agent_version": "0a1b"}).items()
 
@@ -402,6 +409,7 @@ def test_a_run_of_metr_is_an_execution_and_a_run_of_a_person_is_none(project: Pr
 
 def test_instances_of_the_report_of_a_run_are_executions_of_the_time_of_its_file(project: Project) -> None:
     lines, _ = read(project, made.SWE_BENCH_RUN, name="clerk.run-1.json")
+    report, _, _ = lines[0]["execution_id"].partition(":")
     ends = {
         "mail-1": {"status": "success"}, "mail-2": {"status": "failure"}, "mail-3": {"status": "failure"},
         "mail-4": {"status": "failure", "error": "empty_patch"},
@@ -409,7 +417,7 @@ def test_instances_of_the_report_of_a_run_are_executions_of_the_time_of_its_file
     }  # fmt: skip
     assert lines == [
         {
-            "type": "execution", "execution_id": f"clerk.run-1.json:{task}", "agent_id": "clerk.run-1", "task_id": task,
+            "type": "execution", "execution_id": f"{report}:{task}", "agent_id": "clerk.run-1", "task_id": task,
             "task_source": "evaluation", **UNTIMED, **end,
         } for task, end in ends.items()
     ]  # fmt: skip
@@ -431,6 +439,14 @@ def test_a_report_of_one_instance_is_an_execution_of_the_submission_above_its_lo
             "task_id": task, "task_source": "evaluation", "status": status, **UNTIMED,
         } for task, status in (("mail-1", "success"), ("mail-2", "failure"))
     ]  # fmt: skip
+
+
+def test_reports_of_one_name_are_several_runs_and_a_copy_of_one_is_not(project: Project) -> None:
+    other = {**made.SWE_BENCH_RUN, "resolved_ids": ["mail-2"], "unresolved_ids": ["mail-1", "mail-3"]}
+    for folder, report in (("lite", made.SWE_BENCH_RUN), ("verified", other), ("copy", made.SWE_BENCH_RUN)):
+        project.write_bytes(f"{folder}/clerk.run-1.json", json.dumps(report).encode(), modified=ARRIVED)
+    ids = [json.loads(row["line"])["execution_id"] for row in lines_of(project)[0]]
+    assert (len(ids), len(set(ids))) == (15, 10)
 
 
 def test_a_report_of_one_instance_beside_that_of_its_run_is_counted(project: Project) -> None:
@@ -460,6 +476,15 @@ def test_trials_of_all_harnesses_come_to_the_tables(project: Project) -> None:
     assert project.query("SELECT tool, status, count(*) FROM tool_calls GROUP BY ALL ORDER BY ALL") == [
         ("bash", "failure", 1), ("bash", "success", 1), ("execute_bash", "failure", 1), ("str_replace_editor", "success", 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in made.every_file() if not name.startswith("metr")])
+def test_nothing_private_is_kept_of_a_file_that_is_cut_anywhere(project: Project, name: str) -> None:
+    content = made.every_file()[name]
+    for size in range(1, len(content), max(1, len(content) // 150)):
+        project.write_bytes(f"{size:06d}/{name}", content[:size], modified=ARRIVED)
+    rows, notes = lines_of(project)
+    assert rows and made.SECRET not in json.dumps([rows, dict(notes)], default=str)
 
 
 def test_nothing_private_is_kept_of_whole_or_damaged_files(project: Project) -> None:

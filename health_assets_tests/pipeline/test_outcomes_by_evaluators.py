@@ -55,6 +55,13 @@ def outcome_after(project: Project, *results: Record, **fields: Any) -> tuple[st
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_result_far_outside_its_scale_says_nothing_and_stops_no_load(tmp_path: Path, engine: str) -> None:
+    project = project_of(tmp_path, engine)
+    absurd = [result(value, minute) for minute, value in enumerate((1e10, -1e12, 1e300, 1.5), 40)]
+    assert outcome_after(project, *absurd) == STATED_SUCCESS
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_bad_result_makes_a_success_a_failure_and_a_good_one_keeps_it(tmp_path: Path, engine: str) -> None:
     project = project_of(tmp_path, engine)
     runs = [execution(name, "a", END) for name in ("bad", "good", "unjudged")]

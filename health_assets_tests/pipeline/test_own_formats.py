@@ -9,6 +9,7 @@ import yaml
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.formats.format_settings import FormatSettings, own_formats
+from health_assets_tests.support import coding_sessions_made
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
     Project,
@@ -83,6 +84,20 @@ def test_a_log_is_loaded_again_where_its_declaration_is_another_or_gone(
     project.materialize(HOURS, only=["ingest"])
     assert agents(project) == (["planner"] if is_gone else ["planner", "the-bot", "the-bot"])
     assert_as_rebuilt(project)
+
+
+def test_sessions_are_loaded_again_where_their_agents_are_called_otherwise(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write_bytes("session.jsonl", coding_sessions_made.as_lines(coding_sessions_made.CLAUDE_TURN))
+    project.materialize(HOURS, only=["ingest"])
+    for by_project, name in (("on", "claude-code/orchard"), ("off", "claude-code")):
+        monkeypatch.setenv("HEALTH_SESSIONS_BY_PROJECT", by_project)
+        assert "session.jsonl" in project.not_loaded()
+        project.materialize(HOURS, only=["ingest"])
+        assert not project.not_loaded()
+        assert agents(project) == sorted([name, "planner"])
+        assert_as_rebuilt(project)
 
 
 def test_a_declaration_that_takes_a_known_format_for_its_own_spoils_no_row_silently(

@@ -21,6 +21,7 @@ from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.logs.files import RawFile, line_batches, list_files
+from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.stores import is_among
 from health_assets.pipeline import log_ingestion
 from health_assets.pipeline.log_ingestion import load_new_logs
@@ -372,7 +373,7 @@ def test_a_run_counts_the_folders_that_cannot_be_listed(project: Project, monkey
     """An administrator, as whom tests may run, can list every folder, so the fault is put in."""
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
 
-    def listed(root: Path, unreadable: dict[str, str], oddities: dict[str, str]) -> list[RawFile]:
+    def listed(root: Path, unreadable: dict[str, str], oddities: dict[str, str], _: FormatSettings) -> list[RawFile]:
         unreadable["shut/"] = "cannot list the raw logs in shut: Permission denied"
         return list_files(root, None, oddities)
 

@@ -39,7 +39,7 @@ def _headline(found: Inspection) -> str:
     if len(found.formats) > 1:
         return f"{name} is taken for {' and for '.join(found.formats)}, so nothing of it is read"
     if not found.formats:
-        return f"{name} is of no format that is known; it {found.look}"
+        return f"{name} is of no format that is known" + (f"; it {found.look}" if found.look else "")
     return f"{name} is {found.formats[0]}" + ("" if found.records else ", and no record of it would be kept")
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.files import head_of
+from health_assets.logs.formats.declaration import as_text
+from health_assets.logs.formats.expressions import compiled
 from health_assets.logs.formats.foreign_lines import Line
 from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.lines import objects
@@ -48,10 +50,12 @@ DURATIONS = {"duration_ms": 0.001, "took_ms": 0.001, "latency_ms": 0.001, "elaps
              "duration_s": 1.0, "duration": 1.0, "elapsed": 1.0, "runtime": 1.0, "seconds": 1.0}  # fmt: skip
 """By name of a duration, the seconds in its unit."""
 GOOD = (
-    "true", "ok", "success", "successful", "succeeded", "done", "completed", "complete", "pass", "passed", "finished",
+    "true", "1", "ok", "success", "successful", "succeeded", "done", "completed", "complete", "pass", "passed",
+    "finished",
 )  # fmt: skip
 BAD = (
-    "false", "error", "failure", "failed", "fail", "broken", "timeout", "timed_out", "crashed", "exception", "aborted",
+    "false", "0", "error", "failure", "failed", "fail", "broken", "timeout", "timed_out", "crashed", "exception",
+    "aborted",
 )  # fmt: skip
 SAYS_THE_CONTRARY = ("is_error", "failed")
 """Names of flags that tell a failure."""
@@ -118,27 +122,27 @@ def _declaration(file: RawFile, member: str | None, records: Sequence[dict[str, 
     yield from _times(chosen, duration)
     yield from _status(chosen.pop("status", None), chosen.get("error"), records)
     for field, path in chosen.items():
-        yield f"      {field}: {path}"
+        yield f"      {field}: {_quoted(path)}"
 
 
 def _identity(chosen: dict[str, str]) -> Iterator[str]:
     if (execution := chosen.pop("execution_id", None)) is not None:
-        yield f"      execution_id: {execution}"
+        yield f"      execution_id: {_quoted(execution)}"
     agent = chosen.pop("agent_id", None)
-    yield f"      agent_id: {agent}" if agent else "      agent_id: {constant: my-agent} # which agent is it?"
+    yield f"      agent_id: {_quoted(agent)}" if agent else "      agent_id: {constant: my-agent} # which agent is it?"
 
 
 def _times(chosen: dict[str, str], duration: str | None) -> Iterator[str]:
     start, end = chosen.pop("started_at", None), chosen.pop("ended_at", None)
     factor = DURATIONS[_last(duration)] if duration else 1.0
     if start is not None:
-        yield f"      started_at: {start}"
+        yield f"      started_at: {_quoted(start)}"
         if end is None and duration is not None:
-            yield f"      ended_at: {{path: {start}, plus: {duration}, factor: {factor:g}}}"
+            yield f"      ended_at: {{path: {_quoted(start)}, plus: {_quoted(duration)}, factor: {factor:g}}}"
     elif end is not None and duration is not None:
-        yield f"      started_at: {{path: {end}, plus: {duration}, factor: {-factor:g}}}"
+        yield f"      started_at: {{path: {_quoted(end)}, plus: {_quoted(duration)}, factor: {-factor:g}}}"
     if end is not None:
-        yield f"      ended_at: {end}"
+        yield f"      ended_at: {_quoted(end)}"
 
 
 def _status(path: str | None, error: str | None, records: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -147,17 +151,15 @@ def _status(path: str | None, error: str | None, records: Sequence[dict[str, Any
         yield f"      status: # no field tells it: {UNDECIDED}"
         return
     if path is None:
-        yield f"      status: {{constant: success, unless: {error}}} # no field tells it but the error"
+        assert error is not None
+        yield f"      status: {{constant: success, unless: {_quoted(error or '')}}} # no field tells it but the error"
         return
-    words: dict[str, None] = {}
-    for record in records:
-        value = _value(record, path)
-        words[value if isinstance(value, str) else json.dumps(value)] = None
+    words = {as_text(compiled(path)(record)) for record in records}
+    if all(map(_is_number, words)) and not words <= {"0", "1"}:
+        yield f"      status: # from which number on is it a success? {{path: {_quoted(path)}, at_least: …}}"
+        return
     yield "      status:"
-    yield f"        path: {path}"
-    if all(_is_number(word) for word in words):
-        yield "        at_least: 1 # from which number on is it a success?"
-        return
+    yield f"        path: {_quoted(path)}"
     yield "        values:"
     for word in sorted(words)[:MOST_WORDS]:
         said = _meaning(word, path)
@@ -206,7 +208,6 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2].strip('"').lower().replace("-", "_")
 
 
-def _value(record: Any, path: str) -> Any:
-    for name in path.split("."):
-        record = record.get(name.strip('"')) if isinstance(record, dict) else None
-    return record
+def _quoted(path: str) -> str:
+    """A path as YAML writes it: one with quotes of its own would lose them."""
+    return json.dumps(path) if '"' in path else path

@@ -11,10 +11,12 @@ foreign format. A file named `.json` or `.eval` is one document, unless its firs
 damaged and the second is one. A document may hold native records, too.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 from health_assets.logs.formats import (
     claude_code,
@@ -103,6 +105,19 @@ PRIVATE = (
     "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench",
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
+PRIVATE_DECLARATIONS = ("harbor", "atif", "terminal_bench", "swe_agent", "mini_swe_agent", "openhands")
+"""Those of them that are declared and tell how a file begins, or is called, that is not recognized."""
+BESIDE = ((CLAUDE_CODE, claude_code.PRIVATE_FILE), (CLINE, cline.PRIVATE_FILE))
+"""Names of files beside sessions, of which nothing is read."""
+TEXTS: tuple[tuple[re.Pattern[bytes], Reader], ...] = (
+    (claude_code.TEXT, claude_code.read),
+    (codex.TEXT, codex.read),
+    (gemini_cli.TEXT, gemini_cli.read_lines),
+    (opencode.TEXT, opencode.read),
+    (copilot_cli.TEXT, copilot_cli.read),
+    (cline.TEXT, cline.read),
+)
+"""Texts that sessions have in their first KiB, and the readers of these."""
 FORMATS: tuple[Format, ...] = (
     Format(NATIVE, lambda of: native_document.is_record(of.record), None),
     Format(NATIVE, lambda of: of.is_document and native_document.is_record(of.members), native_document.read),
@@ -171,7 +186,7 @@ DESCRIPTIONS = {
 """By format, the files that are of it and what they become, for people."""
 SHOWN_BYTES = 1 << 10
 """How much of the text of a rejected file is stored."""
-NO_LINES = "this looks like a session of a coding agent, but it has not the form of one; nothing of it is read"
+NO_LINES = "this looks like a file of a coding agent or harness, but it has not the form of one; nothing of it is read"
 
 
 def recognized(opening: Opening, own: Sequence[Declaration] = ()) -> list[Format]:
@@ -189,59 +204,57 @@ def _itself(declaration: Declaration) -> Declaration:
     return declaration
 
 
-def reader_of(file: RawFile, head: bytes) -> Reader | None:
-    """The reader of this file; None for a file that is read as it is, line by line.
+class Taken(NamedTuple):
+    """What a file is taken for.
+
+    Args:
+        names: the formats that take it for theirs; none where nobody knows, several where it is refused.
+        read: its reader; None for a file that is read as it is, line by line.
+        is_private: whether no text of it is stored or shown.
+    """
+
+    names: list[str]
+    read: Reader | None
+    is_private: bool
+
+
+def taken_for(file: RawFile, head: bytes) -> Taken:
+    """What this file is taken for.
 
     Args:
         file: the file.
         head: its first bytes, at least the whole first line that is not blank where that is not very long.
     """
-    if _has_private_name(file):
-        return coding_turns.read_beside
-    opening, own = Opening(file.source_file, head), _own_formats(file)
+    if beside := next((name for name, names in BESIDE if names.search(file.source_file)), None):
+        return Taken([beside], coding_turns.read_beside, is_private=True)
+    opening = Opening(file.source_file, head)
+    own = file.format_settings.own if file.format_settings else ()
     found = recognized(opening, own)
-    if not found and (private := _private_reader(opening)):
-        return private
-    readers = {known.read for known in found}
+    names, readers = sorted({known.name for known in found}), {known.read for known in found}
+    is_private = not {*PRIVATE, *(one.name for one in own if one.private)}.isdisjoint(names)
     if len(readers) > 1:
-        return partial(_ambiguous, names=sorted({known.name for known in found}), is_private=_is_private(found, own))
+        return Taken(names, partial(_ambiguous, names=names, is_private=is_private), is_private)
     if found:
-        return readers.pop()
-    return None if opening.is_named_lines or not opening.first_line else partial(_unknown, head=head)
+        return Taken(names, readers.pop(), is_private)
+    if private := _private_reader(opening, own):
+        return Taken([], private, is_private=True)
+    is_lines = opening.is_named_lines or not opening.first_line
+    return Taken([], None if is_lines else partial(_unknown, head=head), is_private=False)
 
 
-def is_private(file: RawFile, head: bytes) -> bool:
-    """Whether no text of this file is stored, so that none is shown either; arguments as of `reader_of`."""
-    opening, own = Opening(file.source_file, head), _own_formats(file)
-    found = recognized(opening, own)
-    is_unknown_session = not found and _private_reader(opening) is not None
-    return _has_private_name(file) or is_unknown_session or _is_private(found, own)
+def reader_of(file: RawFile, head: bytes) -> Reader | None:
+    """The reader of this file, as of `taken_for`."""
+    return taken_for(file, head).read
 
 
-def _has_private_name(file: RawFile) -> bool:
-    return any(private.search(file.source_file) for private in (claude_code.PRIVATE_FILE, cline.PRIVATE_FILE))
-
-
-def _own_formats(file: RawFile) -> Sequence[Declaration]:
-    return file.format_settings.own if file.format_settings else ()
-
-
-def _is_private(formats: Sequence[Format], own: Sequence[Declaration]) -> bool:
-    private = {*PRIVATE, *(one.name for one in own if one.private)}
-    return any(known.name in private for known in formats)
-
-
-def _private_reader(opening: Opening) -> Reader | None:
-    """What reads a session without a line that is known as one: a new one, or one that somebody has formatted."""
-    texts = (
-        (claude_code.TEXT, claude_code.read),
-        (codex.TEXT, codex.read),
-        (gemini_cli.TEXT, gemini_cli.read_lines),
-        (opencode.TEXT, opencode.read),
-        (copilot_cli.TEXT, copilot_cli.read),
-        (cline.TEXT, cline.read),
-    )
-    read = next((read for text, read in texts if text.search(opening.head[:SHOWN_BYTES])), None)
+def _private_reader(opening: Opening, own: Sequence[Declaration]) -> Reader | None:
+    """What reads a private file that is not recognized: half-written, of a new version, or formatted by somebody."""
+    start = opening.head[:SHOWN_BYTES]
+    read = next((read for text, read in TEXTS if text.search(start)), None)
+    for one in [*map(declared.packaged, PRIVATE_DECLARATIONS), *own] if read is None else ():
+        if one.is_of(opening.source_file, start):
+            read = partial(declared.read_lines, one)
+            break
     if read is None or opening.is_unfinished:
         return read
     return None if opening.is_named_lines and opening.record else partial(_refused, reason=NO_LINES, is_private=True)

@@ -4,6 +4,7 @@ What belongs here: reading and checking a declaration, which is YAML. What does 
 (`declared_records`) and to a file (`declared`). How to write one: docs/add-a-log-format.md.
 """
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,8 @@ from health_assets.logs.formats.foreign_lines import UnusableRecordError, dumped
 from health_assets.schema.log_fields import Choice, FreeText, LogField, Name, ShortText, Time
 from health_assets.schema.records import LINE_TYPES
 
-SPAN = "span"
+SPAN, EXECUTION = "span", "execution"
+CALLS = ("model_call", "tool_call")
 SPAN_FIELDS: dict[str, LogField] = {
     field.name: field
     for field in (
@@ -80,6 +82,8 @@ class Value(_Model):
     def _finds_something(self) -> "Value":
         if (self.path is None) == (self.constant is None):
             raise ValueError("give either a path or a constant")
+        if not all(map(_is_plain, [self.constant, *(self.values or {}).values()])):
+            raise ValueError("a constant or value is a text, a finite number, true or false; put a date into quotes")
         if self.matching is not None and _groups(self.matching) != 1:
             raise ValueError(f"{self.matching!r} must have one group, which finds the value")
         _require_expressions(*self.expressions)
@@ -110,6 +114,10 @@ class Value(_Model):
     def pattern(self) -> re.Pattern[str] | None:
         """What finds the value in a text."""
         return None if self.matching is None else re.compile(self.matching)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _groups(expression: str) -> int:
@@ -268,6 +276,9 @@ class Declaration(_Model):
         records: the member of a document that lists its records; `*` where each member is one. By default a line, an
             element of a list or the whole document is a record.
         private: whether no text of it is stored, since it holds prompts, code or paths.
+        private_text: of a private one, a regular expression of what its files have in their first KiB: one that has it
+            and is not recognized, as it is half-written, is refused without its text.
+        private_name: likewise, of what the names of its files have.
         file_time: whether a record without an end has the file's modification time, and no duration.
         skip: records that become nothing.
         make: what each other record becomes.
@@ -277,14 +288,44 @@ class Declaration(_Model):
     recognize: Annotated[list[Recognition], Field(min_length=1)]
     records: Expression | None = None
     private: bool = False
+    private_text: str | None = None
+    private_name: str | None = None
     file_time: bool = False
     skip: list[Condition] = []
     make: Annotated[list[Made], Field(min_length=1)]
 
+    @model_validator(mode="after")
+    def _can_be_applied(self) -> "Declaration":
+        has_several = any(made.type == EXECUTION and made.each is not None for made in self.make)
+        if has_several and any(made.type in CALLS and "execution_id" not in made.fields for made in self.make):
+            raise ValueError("a record becomes several executions, so its calls need an execution_id")
+        for expression in (self.private_text, self.private_name):
+            if expression is not None:
+                _groups(expression)
+        if self.private and any(made.type == SPAN for made in self.make):
+            raise ValueError("a private format makes no spans, whose attributes are texts; make executions and calls")
+        return self
+
     @property
     def is_about_the_document(self) -> bool:
         """Whether an expression looks at what the document holds besides its records."""
-        return any("_document" in found for made in self.make for found in made.expressions)
+        return any("_document" in found for found in self._expressions)
+
+    @property
+    def looks_at_digest(self) -> bool:
+        """Whether an expression looks at the digest of its record."""
+        return any("_digest" in found for found in self._expressions)
+
+    @property
+    def _expressions(self) -> list[str]:
+        return [*(one.when for one in self.skip), *(found for made in self.make for found in made.expressions)]
+
+    def is_of(self, source_file: str, start: bytes) -> bool:
+        """Whether a file of this name that begins so, and is not recognized, is one of this private format."""
+        text, name = self.private_text, self.private_name
+        return (text is not None and re.search(text.encode(), start) is not None) or (
+            name is not None and re.search(name, source_file) is not None
+        )
 
     @property
     def becomes(self) -> str:

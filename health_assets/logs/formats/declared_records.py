@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from health_assets.logs.formats.coding_turns import fingerprint, kind_of
-from health_assets.logs.formats.declaration import FIELDS, SPAN, Declaration, Made, Value, as_text
+from health_assets.logs.formats.declaration import CALLS, EXECUTION, FIELDS, SPAN, Declaration, Made, Value, as_text
 from health_assets.logs.formats.foreign_lines import (
     EPOCH,
     READ_CHARACTERS,
@@ -40,7 +40,6 @@ EPOCH_S_UNTIL = 1e11
 """As seconds since 1970 that would be the year 5138, so a greater number is milliseconds, as in the native format."""
 NOTHING_MADE = "record that no table has a place for"
 UNTIMED = "record without an end: its time is the modification time of its file, its duration is not known"
-CALLS = ("model_call", "tool_call")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +85,15 @@ class DeclaredRecords:
     def lines(self, record: Any, place: Place) -> Iterator[Line]:
         """The lines of what a record becomes, and what of it cannot be used."""
         try:
-            skipped = next((one.note for one in self._declaration.skip if _is_found(one.is_met(record))), None)
+            around = place.context(record)
+            if self._declaration.looks_at_digest:
+                around["_digest"] = hex_id(32, self._declaration.name, dumped(record, is_sorted=True))
+            seen = _members(record) | around
+            skipped = next((one.note for one in self._declaration.skip if _is_found(one.is_met(seen))), None)
             if skipped is not None:
                 self._note(skipped)
                 return
-            found = list(self._made(record, place))
+            found = list(self._made(record, place, around))
         except UnusableRecordError as error:
             yield self._rejected(place.number, record, error)
             return
@@ -98,9 +101,8 @@ class DeclaredRecords:
             self._note(NOTHING_MADE)
         yield from found
 
-    def _made(self, record: Any, place: Place) -> Iterator[Line]:
-        """Lines of all kinds; what is not made of an execution is rejected by itself."""
-        around = place.context(record)
+    def _made(self, record: Any, place: Place, around: Record) -> Iterator[Line]:
+        """Lines of all kinds; what is made of an element is rejected by itself."""
         run: Record = {}
         for made in self._declaration.make:
             elements = [record] if made.elements is None else as_list(made.elements(around | _members(record)))
@@ -115,8 +117,9 @@ class DeclaredRecords:
                         yield self._span(made, seen, place.number)
                         continue
                     values = self._values(made, seen)
-                    if made.type == "execution":
-                        values = run = self._execution(values, record, place)
+                    if made.type == EXECUTION:
+                        values = self._execution(values, record, place, position)
+                        run = values if made.elements is None else run
                     elif made.type in CALLS:
                         values = self._call(made.type, values, run, position)
                     _require(made.type, values)
@@ -138,14 +141,14 @@ class DeclaredRecords:
             if self._declaration.private:
                 return kind_of(found) or "not told"
             return found if isinstance(found, str) else dumped(found)
-        if isinstance(field, log_fields.Time) and self._declaration.private:
-            return _moment(found).isoformat()  # what is none would be shown where it is rejected
+        if self._declaration.private and not isinstance(field, tuple(_AS)):  # what is rejected later would be shown
+            return _private_value(field, found)
         return _AS.get(type(field), _itself)(found)
 
     def _found(self, name: str, value: Value, seen: Record) -> Any:
         return _value_of(name, value, seen, is_private=self._declaration.private)
 
-    def _execution(self, values: Record, record: Any, place: Place) -> Record:
+    def _execution(self, values: Record, record: Any, place: Place, position: int) -> Record:
         """An execution with what it does not tell: its id, its start, and with `file_time` its end."""
         if "ended_at" not in values and self._declaration.file_time:
             self._note(UNTIMED)
@@ -154,7 +157,8 @@ class DeclaredRecords:
         elif "started_at" not in values and "ended_at" in values:
             values = values | {"started_at": values["ended_at"], "is_timed": False}
         if "execution_id" not in values:
-            values = values | {"execution_id": hex_id(32, self._declaration.name, dumped(record, is_sorted=True))}
+            parts = [dumped(record, is_sorted=True), *([position] if position else [])]
+            values = values | {"execution_id": hex_id(32, self._declaration.name, *parts)}
         return values
 
     @staticmethod
@@ -280,6 +284,21 @@ def _require(kind: str, values: Record) -> None:
     missing = next((name for name, field in FIELDS[kind].items() if field.is_required and name not in values), None)
     if missing is not None:
         raise UnusableRecordError(f"{missing} of the {kind} is missing")
+
+
+def _private_value(field: LogField, found: Any) -> Any:
+    """A value that can be no text of a session.
+
+    Raises:
+        UnusableRecordError: it may be one.
+    """
+    if isinstance(field, log_fields.Time):
+        return _moment(found).isoformat()
+    if isinstance(field, log_fields.Choice) and found in field.words:
+        return found
+    if isinstance(field, log_fields.Flag | log_fields.Score) and isinstance(found, bool | int | float):
+        return found
+    raise UnusableRecordError(f"{field.name} is none of the values that it may have")
 
 
 def _as_names(value: Any) -> list[str]:

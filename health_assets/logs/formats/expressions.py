@@ -16,7 +16,7 @@ from health_assets.logs.formats.foreign_lines import UnusableRecordError
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 """Names with dots between, which most expressions are: these are looked up ten times as fast as JMESPath is walked."""
-_CONTEXT = re.compile(r"(?<![\w.])_(record|document|file|item|place|key)\b")
+_CONTEXT = re.compile(r"(?<![\w.])_(record|document|file|item|place|key|digest)\b")
 
 Evaluated = Callable[[Any], Any]
 

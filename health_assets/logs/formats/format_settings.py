@@ -38,10 +38,8 @@ class FormatSettings:
         return cls(own_formats(settings.formats), settings.sessions_by_project)
 
     @property
-    def digest(self) -> str | None:
-        """A digest by which other settings are told from these; None of the defaults."""
-        if self == FormatSettings():
-            return None
+    def digest(self) -> str:
+        """A digest by which other settings are told from these."""
         told = [str(self.by_project), *(one.model_dump_json() for one in self.own)]
         return hashlib.sha256("\n".join(told).encode()).hexdigest()[:32]
 
