@@ -7,6 +7,7 @@ import typer
 
 from health_assets.cli.speaking import TargetsOption, console, readable_errors, settings_of
 from health_assets.core.settings import load_settings
+from health_assets.core.wording import counted
 
 
 def inspect(
@@ -18,7 +19,7 @@ def inspect(
 ) -> None:
     """Show what files of logs are taken for, which records they hold, and what is ignored or rejected, and why.
 
-    Exit code: 0 where every file holds records, else 1.
+    Exit code: 0 where every file holds records, or is known to hold none, else 1.
     """
     from health_assets.apps.inspecting.block import print_inspection
     from health_assets.apps.inspecting.suggesting import suggested
@@ -33,11 +34,13 @@ def inspect(
         if suggest:
             typer.echo(suggested(files[0]), nl=False)
             return
-        chosen, are_useful = load_targets(settings.targets), True
-        for found in inspected(files, chosen, limits):
+        useful = 0
+        for found in inspected(files, load_targets(settings.targets), limits):
             print_inspection(console, found)
-            are_useful &= found.is_useful
-    if not are_useful:
+            useful += found.is_useful
+    if len(files) > 1:
+        console.print(f"{counted(len(files), 'file')}, of which {len(files) - useful:,} could not be used")
+    if useful < len(files):
         raise typer.Exit(1)
 
 

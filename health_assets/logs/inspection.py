@@ -106,8 +106,9 @@ class Inspection:
 
     @property
     def is_useful(self) -> bool:
-        """Whether a load would keep any record of it."""
-        return bool(self.records) and self.passed_over is None
+        """Whether a load would keep any record of it, or knows that it has none."""
+        is_known = bool(self.records) or (bool(self.notes) and not self.rejections)
+        return is_known and self.passed_over is None
 
 
 def files_at(path: Path, format_settings: FormatSettings | None = None) -> list[RawFile]:

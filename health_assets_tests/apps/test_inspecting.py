@@ -252,13 +252,48 @@ def test_a_suggested_declaration_reads_the_file_that_it_was_made_of(shape: str, 
 def test_no_suggestion_makes_a_success_of_runs_that_do_not_tell_it(tmp_path: Path) -> None:
     path = written(tmp_path / "runs.json", json.dumps([{"id": "a", "bot": "mail", "ts": 1780833600}]))
     text = suggested(files_at(path)[0])
-    assert "status: # no field tells it: success or failure?" in text
-    with pytest.raises(HealthAssetsError, match=r"make, entry 1: fields\.status: "):
+    assert "status: # success or failure?\n" in text
+    with pytest.raises(HealthAssetsError, match=r"make, entry 1: fields\.status: it is still undecided"):
         own_formats(written(tmp_path / "runs.yaml", text))
-    failed = [{"id": "a", "bot": "mail", "ts": 1780833600, "error": error} for error in (None, "lost")]
-    path.write_text(json.dumps(failed))
-    [file] = files_at(path, FormatSettings(own_formats(written(tmp_path / "runs.yaml", suggested(files_at(path)[0])))))
-    assert inspection_of([file]).records["execution"].values == {"success": 1, "failure": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [({"status": ["done", "done"], "outcome": ["ok", "failed"], "state": ["a", "b"]}, "status: # success or failure? Which field tells it: outcome, state?"),
+     ({"status": ["done", "done"]}, "status: # success or failure? Which field tells it: status?"),
+     ({"error": [None, "lost"]}, "status: # success or failure?\n"),
+     ({"code": [200, 500]}, "status: # success or failure? Of code, by `at_least` or `values`?")],
+)  # fmt: skip
+def test_what_tells_the_outcome_is_asked_where_it_is_not_exactly_one_field(
+    fields: dict[str, list[Any]], asked: str, tmp_path: Path
+) -> None:
+    runs = [{"id": f"r{place}", "bot": "mail", "ts": 1780833600} | {name: own[place] for name, own in fields.items()}
+            for place in range(2)]  # fmt: skip
+    text = suggested(files_at(written(tmp_path / "runs.json", json.dumps(runs)))[0])
+    assert asked in text
+    with pytest.raises(HealthAssetsError, match="it is still undecided"):
+        own_formats(written(tmp_path / "runs.yaml", text))
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [({"startedAt": "2026-06-07T12:00:00Z", "finishedAt": "2026-06-07T12:00:04Z"}, ["started_at: startedAt", "ended_at: finishedAt"]),
+     ({"begin": 1780833600, "secs": 4}, ["started_at: begin", "ended_at: {path: begin, plus: secs, factor: 1}"]),
+     ({"ts": 1780833600, "durationMs": 4}, ["ended_at: ts", "started_at: {path: ts, plus: durationMs, factor: -0.001}"]),
+     ({"when": 1780833600}, ["ended_at: # which field?", "# fields that nothing uses: when"])],
+)  # fmt: skip
+def test_times_are_found_by_any_spelling_and_asked_where_there_is_none(
+    times: dict[str, Any], told: list[str], tmp_path: Path
+) -> None:
+    runs = [{"id": "a", "bot": "mail", "ok": ok, **times} for ok in (True, False)]
+    text = suggested(files_at(written(tmp_path / "runs.json", json.dumps(runs)))[0])
+    assert all(one in text for one in told)
+
+
+def test_a_suggestion_proposes_to_store_no_text_where_there_is_any(tmp_path: Path) -> None:
+    runs = [{"id": "a", "bot": "mail", "ok": ok, "ts": 1, "request": {"text": "x"}} for ok in (True, False)]
+    text = suggested(files_at(written(tmp_path / "runs.json", json.dumps(runs)))[0])
+    assert "# private: true # stores no text of these files: there is request.text" in text
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ STATEMENT = re.compile(
     r"(CREATE|DROP|ALTER)\s+(TEMP\s+)?(TABLE|VIEW|MACRO|FUNCTION|INDEX)\s|COPY\s+\()"
 )
 WHERE_SQL_STANDS = ("health_assets/warehouse/", "health_assets/logs/")
-PATTERNS = {f"health_assets/core/{name}.py" for name in ("agent_names", "evaluators", "redaction")}
+PATTERNS = {f"health_assets/core/{name}.py" for name in ("agent_names", "duckdb_errors", "evaluators", "redaction")}
 """Patterns of the targets file: the DuckDB that the parser applies them with also says, while the file is read, whether it
 can. So the SQL of a pattern stands beside what a pattern is; no table is read."""
 

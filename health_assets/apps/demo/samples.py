@@ -29,6 +29,7 @@ SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
 CONDITIONS = {"baseline": 7, "fault": 1, "structural": 1, "prompt": 1}  # how often trials meet each
 ERRORS = ("ToolTimeout: no answer in 30 s", "RateLimited: 429", "OutputInvalid: schema mismatch", "ContextOverflow")
 RUNS_PER_SESSION = 8
+USERS = 5
 RUNS_PER_TRIAL = 3  # of an agent that is evaluated, every third run is a trial
 HANG_FACTOR = 12
 TROUBLED_TRIAL_FACTOR = 0.85  # of the success rate, in a condition that is not baseline
@@ -235,6 +236,7 @@ def _extras(profile: Profile, rng: random.Random, number: int, runtime_s: float)
         extras["platform"] = "desk-agents"
     if profile.has_sessions:
         extras["session_id"] = f"{profile.agent_id}-session-{number // RUNS_PER_SESSION + 1}"
+        extras["user_id"] = f"user-{number // RUNS_PER_SESSION % USERS + 1}"
     if profile.is_judged:
         extras["is_timed"] = True
         extras["violations"] = _violations(rng)

@@ -12,8 +12,8 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.logs.inspection import Inspection, Records
 
-MOST_SHOWN = 5
-"""Agents, notes and reasons of which each is shown."""
+MOST_SHOWN, MOST_REASONS = 5, 20
+"""Agents and values, and notes and reasons, of which each is shown."""
 _SHOWN_TYPES = {"agent_update": "agent updates", "signals": "signals"}
 
 
@@ -71,10 +71,10 @@ def _print_list(console: Console, title: str, counts: Counter[str]) -> None:
     if not counts:
         return
     console.print(f"  [bold]{title}[/]")
-    for text, count in counts.most_common(MOST_SHOWN):
+    for text, count in counts.most_common(MOST_REASONS):
         console.print(Text(f"    {count:,} × {printable(text, 1000)}"), soft_wrap=True)
-    if len(counts) > MOST_SHOWN:
-        others = Counter(dict(counts.most_common()[MOST_SHOWN:]))
+    if len(counts) > MOST_REASONS:
+        others = Counter(dict(counts.most_common()[MOST_REASONS:]))
         console.print(f"    {others.total():,} for {counted(len(others), 'other reason')}")
 
 

@@ -27,28 +27,35 @@ MOST_RECORDS = 1_000
 MOST_WORDS = 12
 """Different values of a status that are listed."""
 MOST_DEPTH = 3
+MOST_LISTED = 12
 
 NAMES = {
-    "execution_id": ("execution_id", "run_id", "runid", "trace_id", "traceid", "job_id", "request_id", "uuid", "id",
-                     "run"),
+    "execution_id": ("execution_id", "run_id", "trace_id", "job_id", "request_id", "uuid", "id", "run", "job"),
     "agent_id": ("agent_id", "agent_name", "agent", "bot", "assistant", "worker", "workflow", "service", "app", "name"),
-    "started_at": ("started_at", "start_time", "starttime", "started", "start", "begin", "begun", "begin_time"),
-    "ended_at": ("ended_at", "end_time", "endtime", "finished_at", "completed_at", "ended", "finished", "end",
+    "started_at": ("started_at", "start_time", "start_ts", "started", "start", "begin_time", "begin", "begun", "t0"),
+    "ended_at": ("ended_at", "end_time", "end_ts", "finished_at", "completed_at", "ended", "finished", "end", "t1",
                  "timestamp", "time", "ts", "created_at", "date"),
-    "status": ("status", "state", "outcome", "success", "succeeded", "ok", "passed", "result", "is_error", "failed"),
-    "error": ("error_message", "error", "exception", "err", "failure", "reason", "message"),
-    "session_id": ("session_id", "sessionid", "session", "conversation_id", "thread_id", "chat_id"),
-    "task_id": ("task_id", "task", "example_id", "case_id", "instance_id"),
+    "error": ("error_message", "error", "exception", "err", "failure", "reason", "why", "cause", "message"),
+    "session_id": ("session_id", "session", "conversation_id", "thread_id", "chat_id"),
+    "task_id": ("task_id", "task", "example_id", "case_id", "case", "instance_id"),
     "agent_version": ("agent_version", "version", "release", "build", "commit"),
     "model": ("model", "model_name", "model_id", "llm"),
-    "cost_usd": ("cost_usd", "total_cost", "cost", "price"),
-    "input_tokens": ("input_tokens", "prompt_tokens", "tokens_in", "tokens_prompt"),
-    "output_tokens": ("output_tokens", "completion_tokens", "tokens_out", "tokens_completion"),
+    "cost_usd": ("cost_usd", "total_cost", "cost", "price", "usd"),
+    "input_tokens": ("input_tokens", "prompt_tokens", "tokens_in", "tokens_prompt", "tok_in"),
+    "output_tokens": ("output_tokens", "completion_tokens", "tokens_out", "tokens_completion", "tok_out"),
 }  # fmt: skip
-"""By field of an execution, what other programs call it; the first that is there is taken."""
-DURATIONS = {"duration_ms": 0.001, "took_ms": 0.001, "latency_ms": 0.001, "elapsed_ms": 0.001, "ms": 0.001,
-             "duration_s": 1.0, "duration": 1.0, "elapsed": 1.0, "runtime": 1.0, "seconds": 1.0}  # fmt: skip
+"""By field of an execution, what other programs call it, also without underscores; the first that is there is taken."""
+OUTCOMES = (
+    "status", "state", "outcome", "success", "succeeded", "ok", "passed", "result", "is_error", "failed", "code",
+)  # fmt: skip
+"""What other programs call an outcome."""
+DURATIONS = {
+    "duration_ms": 0.001, "took_ms": 0.001, "latency_ms": 0.001, "elapsed_ms": 0.001, "ms": 0.001,
+    "duration_s": 1.0, "duration": 1.0, "elapsed": 1.0, "runtime": 1.0, "seconds": 1.0, "secs": 1.0,
+}  # fmt: skip
 """By name of a duration, the seconds in its unit."""
+TEXTS = ("prompt", "text", "content", "input", "output", "question", "answer", "request", "response", "code", "path")
+"""Names of fields that may hold what nobody should store."""
 GOOD = (
     "true", "1", "ok", "success", "successful", "succeeded", "done", "completed", "complete", "pass", "passed",
     "finished",
@@ -103,7 +110,7 @@ def _document(file: RawFile) -> tuple[str | None, Iterator[Any]]:
 def _declaration(file: RawFile, member: str | None, records: Sequence[dict[str, Any]]) -> Iterator[str]:
     paths = _paths(records)
     chosen = {field: path for field, names in NAMES.items() if (path := _named(paths, names)) is not None}
-    duration = next((path for name in DURATIONS for path in paths if _last(path) == name), None)
+    duration, outcomes = _named(paths, tuple(DURATIONS)), [path for path in paths if _is_called(path, OUTCOMES)]
     signs = [name for name in records[0] if all(name in record for record in records)] or [*records[0]]
     yield f"name: {json.dumps(file.source_file.partition('.')[0] or 'my logs')}"
     yield "recognize: # fields that all of these files have, and no other"
@@ -113,62 +120,84 @@ def _declaration(file: RawFile, member: str | None, records: Sequence[dict[str, 
         yield f"  - fields: {json.dumps([member])}"
         yield f"    record_fields: {json.dumps(signs[:4])}"
         yield f"records: {member}"
-    if "ended_at" not in chosen:
-        yield "file_time: true # no field tells when a run ended: the modification time of the file stands for it"
+    if texts := [path for path in paths if _is_called(path, TEXTS)]:
+        yield f"# private: true # stores no text of these files: there is {_listed(texts)}"
     yield "make:"
     yield "  - type: execution"
     yield "    fields:"
     yield from _identity(chosen)
     yield from _times(chosen, duration)
-    yield from _status(chosen.pop("status", None), chosen.get("error"), records)
+    yield from _status(outcomes, records)
     for field, path in chosen.items():
-        yield f"      {field}: {_quoted(path)}"
+        if field not in (*IDENTITY, *TIMES):
+            yield f"      {field}: {_quoted(path)}"
+    if unused := [path for path in paths if path not in (*chosen.values(), *outcomes, duration)]:
+        yield f"# fields that nothing uses: {_listed(unused)}"
+
+
+IDENTITY, TIMES = ("execution_id", "agent_id"), ("started_at", "ended_at")
 
 
 def _identity(chosen: dict[str, str]) -> Iterator[str]:
-    if (execution := chosen.pop("execution_id", None)) is not None:
-        yield f"      execution_id: {_quoted(execution)}"
-    agent = chosen.pop("agent_id", None)
-    yield f"      agent_id: {_quoted(agent)}" if agent else "      agent_id: {constant: my-agent} # which agent is it?"
+    if "execution_id" in chosen:
+        yield f"      execution_id: {_quoted(chosen['execution_id'])}"
+    if "agent_id" in chosen:
+        yield f"      agent_id: {_quoted(chosen['agent_id'])}"
+    else:
+        yield "      agent_id: {constant: my-agent} # which agent is it?"
 
 
 def _times(chosen: dict[str, str], duration: str | None) -> Iterator[str]:
-    start, end = chosen.pop("started_at", None), chosen.pop("ended_at", None)
-    factor = DURATIONS[_last(duration)] if duration else 1.0
+    """The times; where no field tells the end, the declaration is refused until somebody decides."""
+    start, end = (_quoted(chosen[name]) if name in chosen else None for name in TIMES)
+    factor = DURATIONS[next(name for name in DURATIONS if _is_called(duration, (name,)))] if duration else 1.0
+    length = f"plus: {_quoted(duration)}, factor: {{:g}}" if duration else ""
     if start is not None:
-        yield f"      started_at: {_quoted(start)}"
-        if end is None and duration is not None:
-            yield f"      ended_at: {{path: {_quoted(start)}, plus: {_quoted(duration)}, factor: {factor:g}}}"
+        yield f"      started_at: {start}"
     elif end is not None and duration is not None:
-        yield f"      started_at: {{path: {_quoted(end)}, plus: {_quoted(duration)}, factor: {-factor:g}}}"
+        yield f"      started_at: {{path: {end}, {length.format(-factor)}}}"
     if end is not None:
-        yield f"      ended_at: {_quoted(end)}"
+        yield f"      ended_at: {end}"
+    elif start is not None and duration is not None:
+        yield f"      ended_at: {{path: {start}, {length.format(factor)}}}"
+    else:
+        yield "      ended_at: # which field? Without one, leave this out and put `file_time: true` above `make`"
 
 
-def _status(path: str | None, error: str | None, records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The status; where no field tells it, the declaration is refused until somebody decides."""
-    if path is None and error is None:
-        yield f"      status: # no field tells it: {UNDECIDED}"
+def _status(outcomes: Sequence[str], records: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The status; where not exactly one field tells it, the declaration is refused until somebody decides."""
+    told = {path: _words(path, records) for path in outcomes}
+    telling = [path for path, own in told.items() if len(own) > 1]
+    if len(telling) != 1:
+        which = f" Which field tells it: {_listed(telling or outcomes)}?" if outcomes else ""
+        yield f"      status: # {UNDECIDED}{which}"
         return
-    if path is None:
-        assert error is not None
-        yield f"      status: {{constant: success, unless: {_quoted(error or '')}}} # no field tells it but the error"
-        return
-    words = {as_text(compiled(path)(record)) for record in records}
-    if all(map(_is_number, words)) and not words <= {"0", "1"}:
-        yield f"      status: # from which number on is it a success? {{path: {_quoted(path)}, at_least: …}}"
+    [path] = telling
+    if all(map(_is_number, told[path])) and not set(told[path]) <= {"0", "1"}:
+        yield f"      status: # {UNDECIDED} Of {path}, by `at_least` or `values`?"
         return
     yield "      status:"
     yield f"        path: {_quoted(path)}"
     yield "        values:"
-    for word in sorted(words)[:MOST_WORDS]:
+    for word in told[path][:MOST_WORDS]:
         said = _meaning(word, path)
         yield f"          {json.dumps(word)}: {said or f'failure # {UNDECIDED}'}"
 
 
+def _words(path: str, records: Sequence[dict[str, Any]]) -> list[str]:
+    """The values that records have there."""
+    found = (compiled(path)(record) for record in records)
+    return sorted({as_text(value) for value in found if value is not None})
+
+
+def _listed(paths: Sequence[str]) -> str:
+    others = len(paths) - MOST_LISTED
+    return ", ".join(paths[:MOST_LISTED]) + (f" and {others} more" if others > 0 else "")
+
+
 def _meaning(word: str, path: str) -> str | None:
     is_good, is_bad = word.lower() in GOOD, word.lower() in BAD
-    if _last(path) in SAYS_THE_CONTRARY:
+    if _is_called(path, SAYS_THE_CONTRARY):
         is_good, is_bad = is_bad, is_good
     return "success" if is_good else "failure" if is_bad else None
 
@@ -201,11 +230,16 @@ def _add_paths(value: dict[str, Any], prefix: str, depth: int, found: dict[str, 
 
 def _named(paths: Sequence[str], names: Sequence[str]) -> str | None:
     """The path of the first of these names that is there, the outermost of several."""
-    return next((path for name in names for path in paths if _last(path) == name), None)
+    return next((path for name in names for path in paths if _is_called(path, (name,))), None)
 
 
-def _last(path: str) -> str:
-    return path.rpartition(".")[2].strip('"').lower().replace("-", "_")
+def _is_called(path: str, names: Sequence[str]) -> bool:
+    return _plain(path.rpartition(".")[2]) in map(_plain, names)
+
+
+def _plain(name: str) -> str:
+    """A name without what tells spellings apart: `startedAt` is `started_at`."""
+    return name.strip('"').lower().replace("-", "").replace("_", "")
 
 
 def _quoted(path: str) -> str:

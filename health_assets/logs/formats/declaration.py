@@ -129,6 +129,8 @@ def _groups(expression: str) -> int:
 
 def _as_value(given: Any) -> Any:
     """A text is an expression; of a list each is for where those before it find nothing."""
+    if given is None:
+        raise ValueError("it is still undecided; give an expression")
     if isinstance(given, str):
         return {"path": given}
     if isinstance(given, list) and given:

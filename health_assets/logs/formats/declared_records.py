@@ -301,8 +301,10 @@ def _private_value(field: LogField, found: Any) -> Any:
     raise UnusableRecordError(f"{field.name} is none of the values that it may have")
 
 
-def _as_names(value: Any) -> list[str]:
-    return [name for one in as_list(value) if (name := as_name(one)) is not None]
+def _as_names(value: Any) -> list[str] | None:
+    if not isinstance(value, list):
+        return None  # no list, so nobody knows
+    return [name for one in value if (name := as_name(one)) is not None]
 
 
 def _itself(value: Any) -> Any:
