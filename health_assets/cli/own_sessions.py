@@ -65,7 +65,7 @@ class OwnSessions:
         return self.folder / "raw"
 
     def environment(self) -> dict[str, str]:
-        """The settings, as environment variables, by which commands work on the sessions.
+        """Environment variables that make commands read the sessions.
 
         Windows are long, since people work with coding agents for some hours of some days.
         """

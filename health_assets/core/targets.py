@@ -5,7 +5,7 @@ of a target is in the source document of the score that uses it.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -15,10 +15,9 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.evaluators import Evaluator
 from health_assets.core.redaction import Redaction
 from health_assets.core.wording import nearest
-from health_assets.core.yaml_files import line_of, mapping, read_yaml, shown, validated
+from health_assets.core.yaml_files import entries, line_of, mapping, read_yaml, shown, validated
 
 SECTIONS = frozenset({"defaults", "agents", "names", "services", "redact", "evaluators"})
-Entry = TypeVar("Entry", bound=BaseModel)
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -111,25 +110,8 @@ def load_targets(path: Path | None) -> Targets:
             )
             for agent_id, own in agents.items()
         },
-        names=_entries(path, "names", AgentName, document, "{match: pattern, agent: name}"),
-        services=_entries(path, "services", AgentService, document, "{match: pattern}"),
+        names=tuple(entries(path, "names", AgentName, document, "{match: pattern, agent: name}")),
+        services=tuple(entries(path, "services", AgentService, document, "{match: pattern}")),
         redact=validated(path, "redact", Redaction, mapping(path, "redact", document.get("redact")), keys=["redact"]),
-        evaluators=_entries(path, "evaluators", Evaluator, document, "{match: pattern, signal: name}"),
-    )
-
-
-def _entries(path: Path, section: str, kind: type[Entry], document: dict[str, Any], form: str) -> tuple[Entry, ...]:
-    """The entries of a section that is a list, in their order."""
-    entries = document.get(section) or []
-    if not isinstance(entries, list):
-        raise HealthAssetsError(f"{path}: {section} must be a list of {form}")
-    return tuple(
-        validated(
-            path,
-            f"{section}, entry {place}",
-            kind,
-            mapping(path, f"{section}, entry {place}", one),
-            keys=[section, place - 1],
-        )
-        for place, one in enumerate(entries, 1)
+        evaluators=tuple(entries(path, "evaluators", Evaluator, document, "{match: pattern, signal: name}")),
     )

@@ -175,6 +175,29 @@ def validated(
     raise HealthAssetsError(f"{path}: {owner}: {key}: {message}{found}")
 
 
+def entries(path: Path, section: str, kind: type[Model], document: dict[str, Any], form: str = "") -> list[Model]:
+    """The entries of a section that is a list, as models in their order.
+
+    Args:
+        path: the file, for errors.
+        section: the key of the list.
+        kind: the model of an entry.
+        document: the file's content.
+        form: what an entry looks like, for the error of a section that is no list.
+
+    Raises:
+        HealthAssetsError: the section is no list, or as of `validated`.
+    """
+    found = document.get(section) or []
+    if not isinstance(found, list):
+        raise HealthAssetsError(f"{path}: {section} must be a list{f' of {form}' if form else ''}")
+    made = []
+    for place, one in enumerate(found):
+        owner = f"{section}, entry {place + 1}"
+        made.append(validated(path, owner, kind, mapping(path, owner, one), keys=[section, place]))
+    return made
+
+
 def flag_for_something_else(kind: type[BaseModel], values: Mapping[str, Any]) -> str | None:
     """The first key with yes or no where the model takes something else, of which it would make 1 or 0."""
     if kind.model_config.get("strict"):  # which refuses it itself

@@ -130,7 +130,7 @@ def resolve_outcomes(session: Session, hours: HourRange, lookback_hours: int, ta
     Args:
         session: a write session, in which all records are as the logs have them.
         hours: the hours of the executions.
-        lookback_hours: how many hours apart an execution and its results may be, also those that come later.
+        lookback_hours: how many hours may lie between an execution and its results, before or after it.
         targets: the evaluators that state outcomes and feedback.
     """
     around = hours.extended_back(lookback_hours - 1).extended_forward(lookback_hours - 1)

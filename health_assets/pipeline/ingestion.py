@@ -23,7 +23,7 @@ from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.logs.file_matching import match_files
 from health_assets.logs.files import RawFile
-from health_assets.logs.formats.format_settings import FormatSettings
+from health_assets.logs.formats.format_settings import settings_of
 from health_assets.logs.known_files import MatchedFiles
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.stores import names_of
@@ -157,17 +157,11 @@ def _settled(
 ) -> tuple[MatchedFiles, dict[str, str]]:
     """Recognize the files and bring ledger and tables in step with them; the texts say what to tell of files."""
     ledger = FileLedger(session)
-    known = ledger.known(limits.until, _formats_digest(files))
+    known = ledger.known(limits.until, settings_of(files[0]).digest if files else None)
     matched = match_files(
         known, files, unreadable, unpacking=limits.unpacking, trusted=trusted, full_refresh=full_refresh
     )
     return matched, ledger.settle(known, matched)
-
-
-def _formats_digest(files: Sequence[RawFile]) -> str:
-    """The digest of the settings of formats, which all files have in common."""
-    settings = files[0].format_settings if files else None
-    return (settings or FormatSettings()).digest
 
 
 def _touched_hours(scope: IngestScope, changed: Iterable[FileSlice]) -> dict[str, set[datetime]]:

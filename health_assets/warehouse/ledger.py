@@ -20,7 +20,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.raw_roots import RawRoot, root_name
 from health_assets.logs.files import RawFile
-from health_assets.logs.formats.format_settings import FormatSettings
+from health_assets.logs.formats.format_settings import settings_of
 from health_assets.logs.identity import Identity
 from health_assets.schema.catalog import RECORD_OF_TABLE, SUPERSEDED, TABLE_OF_RECORD
 from health_assets.warehouse.file_rows import columns_of_identity, insert_files
@@ -230,9 +230,7 @@ class Ledger:
             "rejected": [rejected[file.source_file] for file in files],
             "future_at": [future_at.get(file.source_file) for file in files],
             "formats_digest": [
-                (file.format_settings or FormatSettings()).digest
-                if rejected[file.source_file] or file.source_file in converted
-                else None
+                settings_of(file).digest if rejected[file.source_file] or file.source_file in converted else None
                 for file in files
             ],
         }

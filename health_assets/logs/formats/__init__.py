@@ -39,6 +39,7 @@ from health_assets.logs.formats import (
 )
 from health_assets.logs.formats.declaration import Declaration
 from health_assets.logs.formats.foreign_lines import UTF_16, Line, Source, is_utf_16, rejected
+from health_assets.logs.formats.format_settings import settings_of
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.looks import look_of
 from health_assets.logs.stores import RawFile
@@ -228,7 +229,7 @@ def taken_for(file: RawFile, head: bytes) -> Taken:
     if beside := next((name for name, names in BESIDE if names.search(file.source_file)), None):
         return Taken([beside], coding_turns.read_beside, is_private=True)
     opening = Opening(file.source_file, head)
-    own = file.format_settings.own if file.format_settings else ()
+    own = settings_of(file).own
     found = recognized(opening, own)
     names, readers = sorted({known.name for known in found}), {known.read for known in found}
     is_private = not {*PRIVATE, *(one.name for one in own if one.private)}.isdisjoint(names)

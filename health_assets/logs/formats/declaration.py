@@ -8,13 +8,12 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from health_assets.core.errors import HealthAssetsError
 from health_assets.core.wording import nearest
-from health_assets.core.yaml_files import mapping, read_yaml, validated
+from health_assets.core.yaml_files import entries, mapping, read_yaml, validated
 from health_assets.logs.formats.expressions import Evaluated, compiled, needs_context
 from health_assets.logs.formats.foreign_lines import UnusableRecordError, dumped
 from health_assets.schema.log_fields import Choice, FreeText, LogField, Name, ShortText, Time
@@ -35,7 +34,6 @@ FIELDS = {name: {field.name: field for field in kind.fields} for name, kind in L
 """By what a record becomes, the fields that it may have."""
 EVERY_RECORD = "*"
 
-Part = TypeVar("Part", bound=BaseModel)
 Expression = Annotated[str, Field(min_length=1)]
 Listed = Callable[[str | None], dict[str, Any]]
 
@@ -352,19 +350,8 @@ def load_declaration(path: Path) -> Declaration:
     """
     document = mapping(path, "the file", read_yaml(path, "format declaration"))
     parts = {
-        "recognize": _entries(path, "recognize", Recognition, document),
-        "skip": _entries(path, "skip", Condition, document),
-        "make": _entries(path, "make", Made, document),
+        "recognize": entries(path, "recognize", Recognition, document),
+        "skip": entries(path, "skip", Condition, document),
+        "make": entries(path, "make", Made, document),
     }
     return validated(path, "the format", Declaration, {**document, **parts})
-
-
-def _entries(path: Path, key: str, kind: type[Part], document: dict[str, Any]) -> list[Part]:
-    """The entries of a part that is a list, in their order."""
-    entries = document.get(key) or []
-    if not isinstance(entries, list):
-        raise HealthAssetsError(f"{path}: {key} must be a list")
-    named = [(place, f"{key}, entry {place}", one) for place, one in enumerate(entries, 1)]
-    return [
-        validated(path, owner, kind, mapping(path, owner, one), keys=[key, place - 1]) for place, owner, one in named
-    ]

@@ -61,6 +61,7 @@ def read_document(declaration: Declaration, source: Source) -> Iterator[Line]:
     """What becomes of each record of a list, of a document's list, or of the document, which is a record itself."""
     records, number = DeclaredRecords(declaration, source.notes), 0
     about: Record = {}
+    waits = declaration.is_about_the_document
     waiting: list[tuple[str | None, object]] = []  # records whose document may say more behind them
     fault: Line | None = None
     document = Document(source.blocks)
@@ -72,7 +73,7 @@ def read_document(declaration: Declaration, source: Source) -> Iterator[Line]:
 
     try:
         for key, record in _records(document, declaration, about):
-            if declaration.is_about_the_document:
+            if waits:
                 waiting.append((key, record))
             else:
                 yield from made(key, record)

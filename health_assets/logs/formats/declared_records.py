@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -60,13 +61,18 @@ class Place:
 
     def context(self, record: Any) -> Record:
         """What expressions see around a record."""
-        path = PurePosixPath(self.file.source_file)
         return {
             "_record": record,
             "_document": self.document,
-            "_file": {"name": path.name, "folder": path.parent.name, "path": str(path)},
+            "_file": _names_of(self.file.source_file),
             "_key": self.key,
         }
+
+
+@lru_cache(maxsize=1)
+def _names_of(source_file: str) -> Record:
+    path = PurePosixPath(source_file)
+    return {"name": path.name, "folder": path.parent.name, "path": str(path)}
 
 
 class DeclaredRecords:
@@ -81,15 +87,16 @@ class DeclaredRecords:
         self._declaration = declaration
         self._notes = notes
         self._as_content = fingerprint if declaration.private else as_content
+        self._looks_at_digest = declaration.looks_at_digest
+        self._made_of = [(made, made.looks_around) for made in declaration.make]
 
     def lines(self, record: Any, place: Place) -> Iterator[Line]:
         """The lines of what a record becomes, and what of it cannot be used."""
         try:
             around = place.context(record)
-            if self._declaration.looks_at_digest:
+            if self._looks_at_digest:
                 around["_digest"] = hex_id(32, self._declaration.name, dumped(record, is_sorted=True))
-            seen = _members(record) | around
-            skipped = next((one.note for one in self._declaration.skip if _is_found(one.is_met(seen))), None)
+            skipped = self._skipped(record, around)
             if skipped is not None:
                 self._note(skipped)
                 return
@@ -101,14 +108,21 @@ class DeclaredRecords:
             self._note(NOTHING_MADE)
         yield from found
 
+    def _skipped(self, record: Any, around: Record) -> str | None:
+        """What a record is called that becomes nothing; None of any other."""
+        if not self._declaration.skip:
+            return None
+        seen = _members(record) | around
+        return next((one.note for one in self._declaration.skip if _is_found(one.is_met(seen))), None)
+
     def _made(self, record: Any, place: Place, around: Record) -> Iterator[Line]:
         """Lines of all kinds; what is made of an element is rejected by itself."""
         run: Record = {}
-        for made in self._declaration.make:
+        for made, looks_around in self._made_of:
             elements = [record] if made.elements is None else as_list(made.elements(around | _members(record)))
             for position, element in enumerate(elements):
                 seen = _members(element)
-                if made.looks_around:
+                if looks_around:
                     seen = seen | around | {"_item": element, "_place": position}
                 if made.is_met is not None and not _is_found(made.is_met(seen)):
                     continue
@@ -214,7 +228,7 @@ def _value_of(name: str, value: Value, seen: Record, *, is_private: bool) -> Any
     """The value before it gets the type of its field.
 
     Raises:
-        UnusableRecordError: it is none of those that the declaration knows.
+        UnusableRecordError: the declaration does not list it.
     """
     found = _told_value(name, value, seen, is_private=is_private)
     if found is not None or value.otherwise is None:

@@ -6,12 +6,14 @@ declaration says (`declaration`).
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.logs.formats.declaration import Declaration, load_declaration
+from health_assets.logs.stores import RawFile
 
 PATTERNS = ("*.yaml", "*.yml")
 
@@ -37,11 +39,19 @@ class FormatSettings:
         """
         return cls(own_formats(settings.formats), settings.sessions_by_project)
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """A digest by which other settings are told from these."""
+        """A digest of these settings."""
         told = [str(self.by_project), *(one.model_dump_json() for one in self.own)]
         return hashlib.sha256("\n".join(told).encode()).hexdigest()[:32]
+
+
+DEFAULT = FormatSettings()
+
+
+def settings_of(file: RawFile) -> FormatSettings:
+    """The settings of formats that a file was listed with, or else the defaults."""
+    return file.format_settings or DEFAULT
 
 
 def own_formats(path: Path | None) -> tuple[Declaration, ...]:

@@ -196,7 +196,7 @@ def _is_cancelling(record: Record) -> bool:
 
 
 def _is_all(text: str, tokens: Record) -> bool:
-    """Whether a text is all that the model wrote, as far as its tokens tell: it may ask for a tool besides."""
+    """Whether a text accounts for the tokens of its answer; one that does not may have asked for a tool, too."""
     output = as_count(tokens.get("output"))
     return output is None or output <= len(text.encode(errors="replace")) / BYTES_OF_A_TOKEN + TOKENS_TO_SPARE
 

@@ -24,12 +24,11 @@ from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.lines import objects
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.formats.otlp_spans import attributes_of, line_of_spans, status_of
+from health_assets.logs.formats.phoenix import PAGE
 from health_assets.logs.json_values import as_name, as_object
 
 TOOL = "Phoenix"
 SPAN = {"name", "span_kind", "start_time", "status_code"}
-PAGE = {"data", "next_cursor"}
-"""Members of an answer of the API."""
 KIND = "openinference.span.kind"
 STATUSES = ("OK", "UNSET", "ERROR")
 WITHOUT_INDEX = "span_id is missing: a table of spans has it as its index, so write it with its index reset"
