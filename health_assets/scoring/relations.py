@@ -17,6 +17,11 @@ def lookup(rows: ir.Table, other: ir.Table, keys: str | Sequence[str]) -> ir.Tab
     return rows.left_join(other, keys).select(*rows.columns, *added)
 
 
+def without_rows(rows: ir.Table) -> ir.Table:
+    """An empty table with the columns of another, which nothing computes."""
+    return ibis.memtable(rows.schema().to_pyarrow().empty_table())
+
+
 FIRST_LINE = r"[^\r\n ]([^\n]*[^\r\n ])?"
 """Matches the first line of a text that is not blank, without the spaces around it."""
 

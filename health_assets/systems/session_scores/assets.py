@@ -7,10 +7,12 @@ from datetime import datetime
 import ibis
 from ibis import ir
 
+from health_assets.core.evaluators import evaluators_of
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.derived import Derived, Inputs
 from health_assets.schema.log_fields import SIGNALS
 from health_assets.scoring.evaluated_results import evaluated_results, rules_of
+from health_assets.scoring.relations import without_rows
 from health_assets.systems.session_scores import FORMULA_VERSION
 from health_assets.systems.session_scores.computed_signals import computed_signals
 from health_assets.systems.session_scores.merged_traces import STATEMENT, as_statements
@@ -34,8 +36,9 @@ def _evaluated(inputs: Inputs) -> ir.Table:
         inputs.table(name, back_hours=back) for name in ("evaluations", "executions", "model_calls", "tool_calls")
     )
     entries = inputs.targets.evaluators
-    rules = rules_of(results_by_name(inputs.session, evaluations) if entries else (), entries)
-    return evaluated_results(evaluations, executions, calls, rules, inputs.hours, back)
+    names = results_by_name(inputs.session, evaluations) if entries else ()
+    rows = evaluated_results(evaluations, executions, calls, rules_of(names, entries), inputs.hours, back)
+    return rows if evaluators_of(names, entries) else without_rows(rows)  # else all executions would be looked at
 
 
 def _stated(inputs: Inputs) -> ir.Table:
