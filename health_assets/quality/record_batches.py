@@ -8,6 +8,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.quality.batches import Source, hours, with_fact, with_facts
 from health_assets.schema.catalog import ID_OF_TABLE, RECORD_OF_TABLE
 from health_assets.scoring.identities import CLAIMANT, NOBODY, claimant_of
+from health_assets.scoring.relations import lookup
 from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.superseded_executions import SupersededExecutions
@@ -15,34 +16,28 @@ from health_assets.warehouse.superseded_executions import SupersededExecutions
 NEARBY_ROWS = 1_000_000
 
 
-def ids_in_several_hours(source: Source) -> ir.Table:
-    """Rows whose agent has the id in another of the hours checked, the hour after them, or nearby hours before them."""
+def repeated_ids(source: Source) -> ir.Table:
+    """Rows of the hours checked whose id stands in several hours or belongs to several agents.
+
+    Looked at are the hours checked, the hour after them and nearby hours before them. Agents are told apart as the log
+    reports them. `hours_with_id` counts the hours in which the row's agent has the id, and `agents_with_id` the agents
+    that have it, null of a call that names no agent, since it claims no id.
+    """
     key, _ = ID_OF_TABLE[source.asset]
     identity = [key, *_CLAIMANTS]
     nearby = _with_claimants(_nearby(source))
-    ends = nearby.group_by(identity).aggregate(first=nearby.hour.min(), last=nearby.hour.max())
-    several = ends.filter(ends.first < ends.last)  # mostly none; to tell hours of all ids apart would mean to sort them
-    found = nearby.semi_join(several, identity)
-    repeated = found.group_by(identity).aggregate(hours_with_id=found.hour.nunique())
-    own = _with_claimants(source.rows())
-    return own.inner_join(repeated, identity).select(*_shown(own, key), "hours_with_id")
-
-
-def ids_of_several_agents(source: Source) -> ir.Table:
-    """Rows of the hours checked whose id another agent has, too, in one of the hours that `ids_in_several_hours` reads.
-
-    Agents are told apart as the log reports them. Calls that name no agent claim no id.
-    """
-    key, _ = ID_OF_TABLE[source.asset]
-    nearby = _with_claimants(_nearby(source))
-    nearby = nearby.filter(nearby[CLAIMANT] != NOBODY)
-    ends = nearby.group_by(key).aggregate(first=nearby[CLAIMANT].min(), last=nearby[CLAIMANT].max())
-    several = ends.filter(ends.first < ends.last)
+    claimants = nearby[CLAIMANT].nullif(NOBODY)
+    ends = nearby.group_by(key).aggregate(
+        first=nearby.hour.min(), last=nearby.hour.max(), least=claimants.min(), greatest=claimants.max()
+    )
+    # mostly none; to tell hours and agents of all ids apart would mean to sort them
+    several = ends.filter((ends.first < ends.last) | (ends.least < ends.greatest))
     found = nearby.semi_join(several, key)
-    claimed = found.group_by(key).aggregate(agents_with_id=found[CLAIMANT].nunique())
-    own = _with_claimants(source.rows())
-    own = own.filter(own[CLAIMANT] != NOBODY)
-    return own.inner_join(claimed, key).select(*_shown(own, key), "agents_with_id")
+    in_hours = found.group_by(identity).aggregate(hours_with_id=found.hour.nunique())
+    of_agents = found.group_by(key).aggregate(agents_with_id=found[CLAIMANT].nullif(NOBODY).nunique())
+    own = lookup(_with_claimants(source.rows()).inner_join(in_hours, identity), of_agents, key)
+    agents_with_id = (own[CLAIMANT] == NOBODY).ifelse(ibis.null("int64"), own.agents_with_id)
+    return own.select(*_shown(own, key), "hours_with_id", agents_with_id=agents_with_id)
 
 
 _CLAIMANTS = (CLAIMANT, "named_execution")

@@ -43,10 +43,7 @@ def _record_suite(
     made: dict[str, RowsMaker] = {"rows": common.rows}
     if record.id:
         own += _checks_of_ids(record.id)
-        made |= {
-            "ids_in_several_hours": batches.ids_in_several_hours,
-            "ids_of_several_agents": batches.ids_of_several_agents,
-        }
+        made["repeated_ids"] = batches.repeated_ids
     return Suite(
         asset=TABLE_OF_RECORD[record.name], checks=own, rows=made, hours=hours, prefiltered=frozenset(made) - {"rows"}
     )
@@ -79,13 +76,13 @@ def _checks_of_ids(key: str) -> list[Check]:
             name=f"{key}_is_in_one_hour_only",
             expectations=between(0, 1, "hours_with_id"),
             severity="warn",
-            batch="ids_in_several_hours",
+            batch="repeated_ids",
         ),
         Check(
             name="no_id_belongs_to_two_agents",
             expectations=between(0, 1, "agents_with_id"),
             severity="warn",
-            batch="ids_of_several_agents",
+            batch="repeated_ids",
         ),
     ]
 
