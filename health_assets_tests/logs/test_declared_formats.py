@@ -205,6 +205,20 @@ def test_what_is_skipped_or_becomes_nothing_is_counted(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_a_value_of_another_type_is_left_out_and_counted_and_an_empty_one_is_none(tmp_path: Path) -> None:
+    make = execution(cost_usd="dollars", input_tokens="tokens", model="engine", actions="steps")
+    wrong = {"dollars": "free", "tokens": [1], "engine": {"name": "m"}, "steps": "list, move"}
+    lines, notes = read(
+        declaration(tmp_path, make=make),
+        [JOB | wrong, JOB | dict.fromkeys(wrong, ""), JOB | {"dollars": "0.5", "tokens": 0, "engine": 4, "steps": []}],
+    )
+    told = "job runner {} of a type that the field does not have, left out"
+    assert notes == {told.format(name): 1 for name in ("cost_usd", "input_tokens", "model", "actions")}
+    of_wrong, of_empty, of_right = (json.loads(line.text) for line in lines)
+    assert not of_wrong.keys() & {"cost_usd", "input_tokens", "model", "actions"} and of_empty == of_wrong
+    assert (of_right["cost_usd"], of_right["input_tokens"], of_right["model"], of_right["actions"]) == (0.5, 0, "4", [])
+
+
 def test_a_damaged_document_keeps_what_is_whole_and_tells_the_rest(tmp_path: Path) -> None:
     content = json.dumps([JOB, JOB | {"job": "j2"}]).encode()[:-20]
     lines, _ = read(declaration(tmp_path), content)

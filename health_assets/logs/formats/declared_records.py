@@ -157,7 +157,10 @@ class DeclaredRecords:
             return found if isinstance(found, str) else dumped(found)
         if self._declaration.private and not isinstance(field, tuple(_AS)):  # what is rejected later would be shown
             return _private_value(field, found)
-        return _AS.get(type(field), _itself)(found)
+        converted = _AS.get(type(field), _itself)(found)
+        if converted is None and _is_found(found):
+            self._note(f"{field.name} of a type that the field does not have, left out")
+        return converted
 
     def _found(self, name: str, value: Value, seen: Record) -> Any:
         return _value_of(name, value, seen, is_private=self._declaration.private)
