@@ -44,8 +44,8 @@ def verdict(state: str, *, is_provisional: bool | None) -> str:
 
 
 def runs(row: Row) -> str:
-    """The number of executions behind a row of `agent_health`; for a provisional score, also of how many."""
-    return f"{row['n']:,} of {row['n_full']:,}" if row["is_provisional"] else f"{row['n']:,}"
+    """The number of executions behind a row of `agent_health`; for a provisional score, also how many it needs."""
+    return f"{row['n']:,} (needs {row['n_full']:,})" if row["is_provisional"] else f"{row['n']:,}"
 
 
 def reservation(row: Row) -> str:
@@ -64,7 +64,7 @@ def last_runs(row: Row) -> str:
         return ""
     succeeded = ran - row["last_runs_failures"]
     since, stake = row["last_runs_since"], at_stake({"points_at_stake": row["last_runs_points_at_stake"]})
-    score = f"{row['last_runs_score']:.1f}{f' ({stake} at stake)' if stake else ''}"
+    score = f"{row['last_runs_score']:.1f}{f' ({stake} of 100 tested)' if stake else ''}"
     return (
         f"{row['last_runs_state']}, {score}, over its last {counted(ran, 'run')}, "
         f"since {since:%Y-%m-%d %H:%M} UTC: {succeeded:,} succeeded"

@@ -137,7 +137,7 @@ def rows_of(project: Project, table: str, key: str = "agent_id") -> dict[str, Ro
 def test_a_score_is_provisional_from_the_first_execution_until_there_are_n_full(n: int, is_provisional: bool) -> None:
     [row] = window_rows([{"executions": n, "successes": n}], {"a": {"n_full": 20}})
     assert row["is_provisional"] is is_provisional
-    assert runs(row) == (f"{n} of 20" if is_provisional else str(n))
+    assert runs(row) == (f"{n} (needs 20)" if is_provisional else str(n))
     assert reservation(row) == (f"provisional, {n} of 20 runs" if is_provisional else "")
     assert verdict(row["state"], is_provisional=is_provisional).endswith("?") is is_provisional
 
@@ -177,10 +177,10 @@ def test_an_agent_that_failed_four_of_four_stands_above_the_healthy_ones_and_say
     assert now["failed four of four"]["verdict"] == "failing", "four failures in a row are no chance at 95 %"
     assert len(listed) == len(rows)
     [own] = [text for text in table if text.startswith("failed four of four")]
-    assert "healthy?" in own and "4 of 20" in own and own.endswith("0 of 4 succeeded, 95% expected")
+    assert "healthy?" in own and "4 (needs 20)" in own and own.endswith("0 of 4 succeeded, 95% expected")
     [proven] = [text for text in table if text.startswith("proven")]
     assert "healthy " in proven and "?" not in proven and " of " not in proven
-    assert "? provisional: too few runs to know, so the score leans to 100" in table
+    assert "? provisional: fewer runs than the score needs, so it leans to 100" in table
     provisional = sum(row["is_provisional"] for row in rows.values())
     counts = Counter(verdict(row["state"], is_provisional=row["is_provisional"]) for row in rows.values())
     told = dict(pair.split(" ")[::-1] for pair in table[0].partition("agents: ")[2].strip().split("  "))
@@ -228,13 +228,13 @@ def test_where_systems_differ_the_report_says_why_from_the_numbers(fleet: Projec
     found = {row["agent_id"]: differences.why(row) for row in rows}
     assert found == {
         "slow": "24.0 s a run, 20 s expected (-20.0); the document asks for success alone: 100% succeeded, 95% wanted",
-        "failed four of four": "4 of 4 failed, 0.2 may; a score of 4 of 20 runs leans to 100",
+        "failed four of four": "4 of 4 failed, 0.2 allowed; the score needs 20 runs and leans to 100",
         "lax": "the document: 67% succeeded, 95% wanted; the score expects 50%",
         "lately": "5 of 10 failed in the last 6 h, 5 of 370 in the whole window",
-        "strict": "1 of 100 failed, 0.1 may; that costs the score 0.3 points of 40",
+        "strict": "1 of 100 failed, 0.1 allowed; that costs the score 0.3 points of 40",
         "declared": "the document: p99 of 5.0 s is above 3 times the declared 1.0 s; "
         "the score looks at the mean runtime, 5.0 s, and expects none",
-        "eager": "4 runs: the document wants 10 runs, the score 3; 1 of 4 failed, 0.2 may; "
+        "eager": "4 runs: the document wants 10 runs, the score 3; 1 of 4 failed, 0.2 allowed; "
         "that costs the score 5.9 points of 40",
     }
     lines = block(shown(fleet, 250), "Systems differ on")

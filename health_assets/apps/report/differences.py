@@ -59,7 +59,7 @@ def _table(agents: list[dict[str, Any]], count: int, *, is_brief: bool) -> Table
         table.add_column(heading, no_wrap=True)
     table.add_column("score, document, budget, and why" if is_brief else "why")
     for agent in agents:
-        stake = f"({at_stake(agent)} at stake) " if at_stake(agent) else ""
+        stake = f"({at_stake(agent)} tested) " if at_stake(agent) else ""
         score = shown_verdict(agent, f"{agent['health_score']:.1f} {stake}")
         verdicts = [score, _document(agent), _budget(agent)]
         reason = Text(why(agent))

@@ -127,7 +127,7 @@ def _cost_of_failures(row: Row) -> str:
     """Say what the failures cost the score, and why it is no more."""
     lost = 40 * (1 - row["reliability_score"])
     if row["is_provisional"]:
-        return f"a score of {row['n']:,} of {row['n_full']:,} runs leans to 100"
+        return f"the score needs {row['n_full']:,} runs and leans to 100"
     if lost <= LEAST_LOSS:
         return f"the score expects {share(row['expected_success_rate'])}"
     return f"that costs the score {lost:.1f} points of 40"
@@ -139,7 +139,7 @@ def _budget(row: Row) -> list[str]:
     if not is_called_healthy:
         return []
     if is_spent(row):
-        spent = f"{row['failures']:,} of {row['n']:,} failed, {_few(row['allowed_failures'])} may"
+        spent = f"{row['failures']:,} of {row['n']:,} failed, {_few(row['allowed_failures'])} allowed"
         if row["state"] == "healthy":
             return [spent, _cost_of_failures(row)]
         return [f"{spent} by a target of {share(row['expected_success_rate'])}"]
@@ -150,4 +150,4 @@ def _budget(row: Row) -> list[str]:
 
 
 def _few(number: float) -> str:
-    return f"{number:,.1f}" if number >= 0.1 else f"{number:.1g}"
+    return f"{number:,.1f}" if number >= 1 else f"{number:.2g}"

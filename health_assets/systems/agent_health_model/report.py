@@ -114,7 +114,7 @@ def _agents_table(shown: list[dict[str, Any]], count: int, *, is_brief: bool) ->
     table.add_column("score", justify="right", no_wrap=True)
     has_stakes = any(map(at_stake, shown))
     if has_stakes:
-        table.add_column("at stake", justify="right", no_wrap=True)
+        table.add_column("tested", justify="right", no_wrap=True)
     for dimension in () if is_brief else POINTS:
         table.add_column(f"-{dimension}", justify="right", no_wrap=True)
     table.add_column("runs", justify="right", no_wrap=True)
@@ -145,13 +145,13 @@ def _shown_now(agent: Mapping[str, Any]) -> Text:
 def _captions(shown: list[dict[str, Any]], count: int, *, is_brief: bool) -> Iterator[str]:
     """The meanings of the signs that the table has."""
     if not is_brief:
-        yield "points lost to reliability (of 40), performance, stability and operation (of 20 each)"
+        yield "points lost to reliability (of 40), performance, stability and operation (of 20 each); · none"
     if not is_brief and (causes := _why_unmeasured(shown)):
         yield f"– not evaluated: {causes}"
     if any(map(at_stake, shown)):
-        yield "at stake: points of 100 that could be lost; nothing tested the others, which count in full"
+        yield "tested: points of 100 that could be lost; the others count in full, so a high score of few proves little"
     if any(agent["is_provisional"] for agent in shown):
-        yield "? provisional: too few runs to know, so the score leans to 100"
+        yield "? provisional: fewer runs than the score needs, so it leans to 100"
     if count > len(shown):
         yield f"the {len(shown)} of {count:,} agents to look at first; all are in the table agent_health"
 
@@ -163,13 +163,13 @@ def _why_unmeasured(shown: list[dict[str, Any]]) -> str:
     unexpected = [agent["agent_id"] for agent in without if agent["expected_runtime_s"] is None]
     unoperated = [agent["agent_id"] for agent in without if "operation" in unmeasured(agent)]
     causes = {
-        "no runtime in the logs": untimed,
-        "no expected_runtime_s in the targets": unexpected,
-        "neither SLA nor trigger": unoperated,
+        "perf and stab: no runtime in the logs": untimed,
+        "perf and stab: no expected_runtime_s in the targets": unexpected,
+        "oper: neither SLA nor trigger": unoperated,
     }
     found = {cause: names for cause, names in causes.items() if names}
     if len({tuple(names) for names in found.values()}) == 1:
-        return " and ".join(found)
+        return "; ".join(found)
     return "; ".join(f"{cause}{_of(names)}" for cause, names in found.items())
 
 

@@ -67,10 +67,10 @@ def test_the_fleet_s_page_begins_with_who_is_failing_now(server: Served) -> None
     head = body[now:score]
     assert DOWN in head and "12 of 12 failed in the last hour" in head
     assert "401 Unauthorized" in head and "[redacted]" in head and SECRET not in body
-    assert re.search(r"100\.0 <span[^>]*>\(40 at stake\)</span> healthy", head), (
+    assert re.search(r"100\.0 <span[^>]*>\(40 tested\)</span> healthy", head), (
         "24 hours still look good, and stand behind"
     )
-    assert "(40 at stake)" in head and "healthy or provisional" in body[score:]
+    assert "(40 tested)" in head and "healthy or provisional" in body[score:]
     assert "recovering, 1 of 3 good hours" in head and head.index(DOWN) < head.index(BACK)
 
 
@@ -112,7 +112,7 @@ def test_points_that_nobody_judged_are_not_shown_as_earned(world: World, server:
     assert (listed[FEW]["health_score"], listed[FEW]["points_at_stake"]) == (100.0, 8.0), "4 of 20 runs, of 40 points"
     assert listed[FINE]["points_at_stake"] == 80.0, "its runtime is expected; there is neither SLA nor trigger"
     body = server.ask("/", headers=PAGE).body.decode()
-    assert "(8 at stake)" in body and "Only 8 of 100 points could be lost" in body
+    assert "(8 tested)" in body and "Only 8 of 100 points could be lost" in body
     page = server.ask(f"/ui/agents/{FEW}", headers=PAGE).body.decode()
     assert "only 8 of 100 points could be lost" in page
     assert (
@@ -209,7 +209,7 @@ def test_the_terminal_says_now_first(world: World, width: int) -> None:
     assert any(row.startswith(BACK) and "recovering" in row for row in now) and SECRET not in told
     assert fleet[0].startswith("Fleet at ") and " over 24 h" in fleet[0]
     assert any("healthy?" in row and re.search(r" 100\.0 +8 ", row) for row in fleet)
-    assert any(row.startswith("at stake: points of 100 that could be lost") for row in fleet)
+    assert any(row.startswith("tested: points of 100 that could be lost") for row in fleet)
     assert [row.split()[0] for row in fleet if row.startswith((DOWN, BACK, FEW))] == [DOWN, BACK, FEW]
     assert all("FAILING" in row for row in fleet if row.startswith(DOWN)), "never healthy 100.0 alone"
     assert all(len(row) <= width for row in (*now, *fleet))

@@ -78,7 +78,7 @@ def test_the_page_shows_claims_and_says_where_there_are_none(world: World) -> No
     assert "Nothing that the logs say of its executions is contradicted" in shown(world, "rare")
 
 
-BY_LAST_RUNS = "healthy, 91.6 (40 at stake), over its last 3 runs, since 2026-06-07 00:00 UTC: 2 succeeded"
+BY_LAST_RUNS = "healthy, 91.6 (40 of 100 tested), over its last 3 runs, since 2026-06-07 00:00 UTC: 2 succeeded"
 """60 points, and of 40 the share 0.7 x (2 / 3) / 0.95 + 0.3."""
 
 
