@@ -153,13 +153,13 @@ def resolve_outcomes(session: Session, hours: HourRange, lookback_hours: int, ta
 def resolve_usage(
     session: Session, hours: HourRange, lookback_hours: int, *, with_prices: bool
 ) -> dict[str, set[datetime]]:
-    """Give calls without a cost that of the price list, and executions what their calls add up to.
+    """Give calls without a cost that of the price list, and executions and cancelled runs what their calls add up to.
 
     Contract, sections 8 and 9. Executions that were put together from spans have the sums of what their calls state.
 
     Args:
-        session: a write session, in which executions and model calls are as the logs have them.
-        hours: the hours of the executions and calls.
+        session: a write session, in which executions, cancelled runs and model calls are as the logs have them.
+        hours: the hours of the runs and calls.
         lookback_hours: how many hours of calls, ending with the execution's own, are looked at.
         with_prices: whether costs are computed.
 
@@ -172,7 +172,8 @@ def resolve_usage(
     has_costs = rates.num_rows > 0 or of_calls.has_computed_costs("model_calls")
     has_costs = has_costs or of_hours.has_computed_costs("executions")
     has_calls = of_calls.has_amounts_of_calls(AMOUNTS)
-    if not (has_costs or has_calls or of_hours.has_summed_amounts(AMOUNTS)):
+    has_cancelled = session.count_hours("cancellations", hours) > 0
+    if not (has_costs or has_calls or has_cancelled or of_hours.has_summed_amounts(AMOUNTS)):
         return {}
     states, changed = PartitionStates(session), {}
     calls = session.hours_of("model_calls", reach)
@@ -183,7 +184,12 @@ def resolve_usage(
     if not has_costs:
         executions = executions.filter(executions.span_id.isnull())
     differing = with_amounts(executions, amounts_of_calls(executions, calls, lookback_hours))
-    return changed | {"executions": states.correct_rows("executions", differing, RUN)}
+    changed["executions"] = states.correct_rows("executions", differing, RUN)
+    if has_cancelled:
+        cancelled = session.hours_of("cancellations", hours).mutate(span_id=ibis.null("string"))
+        differing = with_amounts(cancelled, amounts_of_calls(cancelled, calls, lookback_hours))
+        changed["cancellations"] = states.correct_rows("cancellations", differing, RUN)
+    return changed
 
 
 def _with_other_costs(session: Session, hours: HourRange, rates: pa.Table) -> ir.Table:

@@ -136,7 +136,8 @@ def ingest(
     report.changed_elsewhere = set().union(*(hours for table, hours in elsewhere.items() if table != "spans"))
     report.touched_hours = set().union(*touched.values())
     # behind the targets: which calls are an agent's follows from its name
-    for some in [*filter(len, [report.hours]), *contiguous(elsewhere["executions"] | elsewhere["model_calls"])]:
+    with_runs_or_calls = elsewhere["executions"] | elsewhere["cancellations"] | elsewhere["model_calls"]
+    for some in [*filter(len, [report.hours]), *contiguous(with_runs_or_calls)]:
         for table, others in resolve_usage(session, some, lookback_hours, with_prices=with_prices).items():
             touched[table] |= others
     _note_materialized(session, scope, built, touched, elsewhere)

@@ -145,6 +145,10 @@ BESIDES: Mapping[str, Sequence[Check]] = {
             batch="hours",
         ),
     ],
+    "cancellation": [
+        COST_SOURCES_ARE_KNOWN,
+        Check(name="cancelled_runs_end_after_they_start", expectations=at_least("ended_at", "started_at")),
+    ],
     "model_call": [COST_SOURCES_ARE_KNOWN],
     "judgement": [
         Check(

@@ -181,6 +181,57 @@ class SupersededExecution(ExecutionColumns, table=True):
     __tablename__ = "superseded_executions"
 
 
+class CancellationColumns(FromLine):
+    """The columns of `cancellations`."""
+
+    execution_id: str = text("Id of the run that was cancelled.", line=Name(is_required=True, sample="e-1"))
+    agent_id: str = text("Agent that ran.", line=Name(is_required=True, sample="invoice-reader"))
+    agent_id_reported: str | None = text(REPORTED_AGENT)
+    agent_version: str | None = text("Version of the agent.", line=ShortText())
+    started_at: datetime | None = at(
+        "When it started; null where the log does not tell.", nullable=True, line=Time(is_required=True)
+    )
+    ended_at: datetime = at(
+        "When it was cancelled; decides the hour.", line=Time(is_required=True, sample="2026-06-07T13:00:42Z")
+    )
+    session_id: str | None = text("Session that it belongs to.", line=Name(sample="s-1"))
+    user_id: str | None = text("User for whom it ran, as in `executions`.", line=UserId())
+    model: str | None = text("Model that the agent used.", line=Name(sample="atlas-mini"))
+    cost_usd: float | None = number(
+        "Cost in US dollars: the record's own, else the sum over its model calls.", line=Number(sample=0.002)
+    )
+    cost_usd_reported: float | None = number("Cost that the record itself states.")
+    cost_source: str | None = text("`stated` or `computed`, as in `executions`; null without a cost.")
+    input_tokens: int | None = count(
+        "Tokens into models: the record's own, else the sum over its model calls.", line=Count(sample=1200)
+    )
+    input_tokens_reported: int | None = count("Tokens into models that the record itself states.")
+    output_tokens: int | None = count("Tokens out of models, likewise.", line=Count(sample=80))
+    output_tokens_reported: int | None = count("Tokens out of models that the record itself states.")
+    cache_read_tokens: int | None = count(
+        "Input tokens read from a provider's cache, likewise.", line=Count(sample=600)
+    )
+    cache_read_tokens_reported: int | None = count("Input tokens read from a cache that the record itself states.")
+    cache_creation_tokens: int | None = count(
+        "Input tokens written to a provider's cache, likewise.", line=Count(sample=200)
+    )
+    cache_creation_tokens_reported: int | None = count("Input tokens written to a cache that the record itself states.")
+    reasoning_tokens: int | None = count("Output tokens spent on reasoning, likewise.", line=Count(sample=30))
+    reasoning_tokens_reported: int | None = count("Output tokens spent on reasoning that the record itself states.")
+
+
+class Cancellation(CancellationColumns, table=True):
+    """Runs that their users cancelled, neither successes nor failures: one row per run and hour, in which it ended."""
+
+    __tablename__ = "cancellations"
+
+
+class SupersededCancellation(CancellationColumns, table=True):
+    """Lines of cancelled runs that lost to a later line of the same agent, id and hour."""
+
+    __tablename__ = "superseded_cancellations"
+
+
 class TriggerEventColumns(FromLine):
     """The columns of `trigger_events`."""
 
@@ -477,6 +528,10 @@ RECORDS = (
     RecordType(
         name="execution", table=Execution, time="ended_at", id="execution_id", superseded=SupersededExecution,
         besides={"signals": Signals(), "is_timed": Flag()}, in_order=("started_at", "ended_at"), is_from_spans=True,
+    ),
+    RecordType(
+        name="cancellation", table=Cancellation, time="ended_at", id="execution_id", superseded=SupersededCancellation,
+        besides={"is_timed": Flag()}, in_order=("started_at", "ended_at"),
     ),
     RecordType(
         name="trigger", table=TriggerEvent, time="fired_at", id="trigger_id", superseded=SupersededTriggerEvent

@@ -60,6 +60,7 @@ needs_real_logs = pytest.mark.skipif(not REAL_LOGS.is_dir(), reason="the real lo
 TABLE_OF_RECORD = {  # the contract's: where each kind of line goes; spans first
     "span": "spans",
     "execution": "executions",
+    "cancellation": "cancellations",
     "trigger": "trigger_events",
     "model_call": "model_calls",
     "tool_call": "tool_calls",

@@ -47,7 +47,6 @@ EXIT_CODE = re.compile(r"Exit code (\d{1,3})\b")
 
 NO_MESSAGE = "Claude Code line that belongs to no turn: a title, a snapshot, a subagent's prompt and the like"
 OPEN_TURN = "Claude Code turn without a hand-back: it runs still, or its session was left"
-INTERRUPTED_TURN = "Claude Code turn that its user interrupted, neither a success nor a failure"
 LOCAL_COMMAND = "Claude Code command that its user ran without the agent"
 RETRIED = "Claude Code model call that failed and was tried again; which model is not told"
 FAILED_SUBAGENT = "Claude Code subagent that a failed model call ended"
@@ -76,7 +75,7 @@ def is_beside(members: Record) -> bool:
 
 
 def read(source: Source) -> Iterator[Line]:
-    """An execution for each turn that ended, a model call for each message of a model, and the tool calls."""
+    """An execution or a cancellation of each turn that ended, a model call of each message, and the tool calls."""
     yield from lines_of(source, _Session(source))
 
 
@@ -182,21 +181,19 @@ class _Session:
         return Turn(execution_id=execution_id, known=present(known), started_at=at, is_command=is_command)
 
     def _close(self, *, is_last: bool = False) -> Iterator[Record]:
-        """The calls so far, and the execution of the turn, if it ended."""
+        """The calls so far, and the record of the turn, if it ended."""
         for message in self._messages.values():
             yield message.record | present({"output": fingerprint(message.texts or None)})
         self._messages.clear()
         turn, self._turn = self._turn, None
         if turn is None:
             return
-        if turn.outcome == CANCELLED:
-            self._notes[INTERRUPTED_TURN] += 1
-        elif turn.is_command and turn.is_untouched:
+        if turn.is_command and turn.is_untouched:
             self._notes[LOCAL_COMMAND] += 1
         elif turn.outcome is None or (is_last and not turn.is_certain):
             self._notes[OPEN_TURN] += 1
         else:
-            yield turn.execution()
+            yield turn.record()
 
     # -- the agent -----------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ def recognizes(opening: Opening) -> bool:
 
 
 def read(source: Source) -> Iterator[Line]:
-    """An execution for each turn that ended, and a model call for each request."""
+    """An execution or a cancellation of each turn that ended, and a model call for each request."""
     yield from lines_of_document(source, _Task(source))
 
 
@@ -95,7 +95,8 @@ class _Task:
             turn.go_on()
         elif kind == "resume_task" and turn.outcome != FAILURE:
             self._is_asked = False
-            turn.end(CANCELLED, at)
+            if turn.outcome != CANCELLED:
+                turn.end(CANCELLED, at)
         else:
             self._turns.note(NO_EVENT)
 

@@ -44,13 +44,14 @@ UUID_7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-
 
 NO_EVENT = "Codex line that tells of no turn or call: a header, a message, a thought, a setting and the like"
 OPEN_TURN = "Codex turn without a hand-back: it runs still, or its session was left"
-INTERRUPTED_TURN = "Codex turn that its user interrupted, neither a success nor a failure"
 COPIED_TURN = "Codex turn that a session took over from the one that it was forked from, in whose own file it counts"
 SUBAGENTS_TURN = "Codex turn of a subagent, whose calls count alone"
 NOT_ALLOWED = "Codex tool call that the user did not allow or stopped"
 UNANSWERED = "Codex tool call without a result: whether it failed is not known"
 ORPHAN = "Codex result of a tool call that is not in its file"
 UNTIMED = "the lines of this old form of a Codex rollout have no times; nothing of the file is read"
+BY_USER = ("interrupted", "replaced")
+"""Reasons for which a turn was aborted that are its user's; others are limits of Codex."""
 ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 """Events that tell how a tool call ended, which its result need not."""
 TEXT = re.compile(rb'"type"\s*:\s*"(session_meta|response_item|turn_context|event_msg)"')
@@ -79,7 +80,7 @@ def is_beside(members: Record) -> bool:
 
 
 def read(source: Source) -> Iterator[Line]:
-    """An execution for each turn that ended, a model call for each growth of the usage, and the tool calls."""
+    """An execution or a cancellation of each turn that ended, a model call for each growth of usage, and tool calls."""
     yield from lines_of(source, _Session(source))
 
 
@@ -132,8 +133,10 @@ class _Session:
         elif event in ("task_complete", "turn_complete"):
             yield from self._complete(time_of(record), payload)
         elif event == "turn_aborted":
-            if self._turn:
+            if self._turn and payload.get("reason", BY_USER[0]) in BY_USER:
                 self._turn.end(CANCELLED, time_of(record))
+            elif self._turn:
+                self._turn.go_on()
             yield from self._close()
         elif event == "token_count":
             yield from self._counted(time_of(record), as_object(payload.get("info")))
@@ -206,7 +209,7 @@ class _Session:
         yield from self._close()
 
     def _close(self, *, is_last: bool = False) -> Iterator[Record]:
-        """The execution of the turn, if it ended."""
+        """The record of the turn, if it ended."""
         turn, self._turn = self._turn, None
         if turn is None:
             return
@@ -214,12 +217,10 @@ class _Session:
             self._notes[COPIED_TURN] += 1
         elif self._is_subagent:
             self._notes[SUBAGENTS_TURN] += 1
-        elif turn.outcome == CANCELLED:
-            self._notes[INTERRUPTED_TURN] += 1
         elif turn.outcome is None or ((is_last or self._tells_ends) and not turn.is_certain):
             self._notes[OPEN_TURN] += 1
         else:
-            yield turn.execution()
+            yield turn.record()
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.lines import private_objects
 
 SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
-"""How a turn ends; one that is cancelled is counted, since an execution has no such status."""
+"""How a turn ends; one that its user cancelled is a cancellation, which is no execution."""
 BESIDE = "file that a coding agent keeps beside its sessions, which hold all that counts"
 _LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
 _FINGERPRINT_LETTERS = 32
@@ -131,18 +131,23 @@ class Turn:
         """Note that the agent works on it."""
         self.outcome, self.ended_at, self.error, self.is_certain = None, None, None, False
 
-    def execution(self) -> Record:
-        """The execution of a turn that ended."""
+    def record(self) -> Record:
+        """The execution of a turn that ended, or its cancellation where its user cancelled it."""
         assert self.ended_at is not None
+        of_any_turn = {
+            "execution_id": self.execution_id,
+            "started_at": self.started_at.isoformat(),
+            "ended_at": self.ended_at.isoformat(),
+            "model": self.model,
+        }
+        if self.outcome == CANCELLED:
+            return self.known | present({"type": "cancellation", **of_any_turn})
         return self.known | present(
             {
                 "type": "execution",
-                "execution_id": self.execution_id,
-                "started_at": self.started_at.isoformat(),
-                "ended_at": self.ended_at.isoformat(),
+                **of_any_turn,
                 "status": self.outcome,
                 "error": self.error,
-                "model": self.model,
                 "api_calls": self.api_calls,
                 "error_count": self.error_count,
                 "actions": self.actions,
@@ -189,7 +194,6 @@ class ToolCall:
 
 NO_EVENT = "line that tells of no turn or call: a header, a time, a notice, messages from before and the like"
 OPEN_TURN = "turn without a hand-back: it runs still, or its session was left"
-CANCELLED_TURN = "turn that its user interrupted, neither a success nor a failure"
 SUBAGENTS_TURN = "turn of a subagent, whose calls count alone"
 NOT_ALLOWED = "tool call that the user did not allow or stopped"
 UNANSWERED = "tool call without a result: whether it failed is not known"
@@ -228,7 +232,7 @@ class Turns:
         self.notes[f"{self.tool} {what}"] += count
 
     def begin(self, turn_id: str | None, at: datetime, asked: Any, model: str | None = None) -> Iterator[Record]:
-        """Begin a turn; gives the execution of the one before.
+        """Begin a turn; gives the record of the one before.
 
         Raises:
             UnusableRecordError: its id or that of the session is missing.
@@ -245,7 +249,7 @@ class Turns:
         self.current = Turn(execution_id=turn_id, known=present(known), started_at=at, model=model)
 
     def close(self, *, is_last: bool = False) -> Iterator[Record]:
-        """The execution of the turn, if it ended.
+        """The record of the turn, if it ended.
 
         Args:
             is_last: whether the file ends here, so that one may go on of which it is not certain that it ended.
@@ -255,12 +259,10 @@ class Turns:
             return
         if self.is_subagent:
             self.note(SUBAGENTS_TURN)
-        elif turn.outcome == CANCELLED:
-            self.note(CANCELLED_TURN)
         elif turn.outcome is None or (is_last and not turn.is_certain):
             self.note(OPEN_TURN)
         else:
-            yield turn.execution()
+            yield turn.record()
 
 
 class UnusableSessionError(Exception):

@@ -43,7 +43,7 @@ def recognizes(opening: Opening) -> bool:
 
 
 def read(source: Source) -> Iterator[Line]:
-    """An execution for each turn that ended, a model call for each answer, and the tool calls."""
+    """An execution or a cancellation of each turn that ended, a model call for each answer, and the tool calls."""
     yield from lines_of(source, _Session(source))
 
 

@@ -74,7 +74,7 @@ def _is_line(record: Record) -> bool:
 
 
 def read_lines(source: Source) -> Iterator[Line]:
-    """An execution for each turn that ended, a model call for each answer, and the tool calls."""
+    """An execution or a cancellation of each turn that ended, a model call for each answer, and the tool calls."""
     yield from lines_of(source, _Session(source))
 
 

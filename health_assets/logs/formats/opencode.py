@@ -59,7 +59,7 @@ def recognizes_beside(opening: Opening) -> bool:
 
 
 def read(source: Source) -> Iterator[Line]:
-    """An execution for each turn that ended, a model call for each answer, and the tool calls."""
+    """An execution or a cancellation of each turn that ended, a model call for each answer, and the tool calls."""
     yield from lines_of_document(source, _Session(source), MESSAGES)
 
 

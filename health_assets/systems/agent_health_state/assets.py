@@ -30,6 +30,7 @@ from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import HOUR_TYPE
 
 TIMES_OF_SIGHTINGS = {
+    "cancellations": "ended_at",
     "trigger_events": "fired_at",
     "model_calls": "ended_at",
     "tool_calls": "ended_at",

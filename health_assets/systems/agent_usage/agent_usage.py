@@ -8,6 +8,8 @@ null where no execution tells one: nobody knows that an agent was free.
 The failures' cost is part of what a success costs, since somebody paid for them. Where only some executions tell what
 they cost, sums and cost per success are what is known of, so at least that was spent; `executions_with_tokens` and
 `executions_with_cost` say how many tell.
+
+Runs that their users cancelled are no executions. What they took stands beside, under `cancelled_…`.
 """
 
 from collections.abc import Sequence
@@ -19,17 +21,48 @@ from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
 from health_assets.scoring.outcomes import NEGATIVE, POSITIVE
 from health_assets.scoring.prices import COMPUTED, STATED
+from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.scoring.window_merges import merged_windows
-from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART, COUNTS
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART, CANCELLED, CANCELLED_AMOUNTS, COUNTS
 
 NOT_NAMED = ""
 """The version, model or user of executions that name none."""
 
 
-def usage_components(executions: ir.Table, keys: Sequence[str] = BY_AGENT) -> ir.Table:
-    """One row per hour and keys with an execution: every column of `usage_components`."""
+def usage_components(
+    executions: ir.Table, cancellations: ir.Table | None = None, keys: Sequence[str] = BY_AGENT
+) -> ir.Table:
+    """One row per hour and keys with an execution or a cancelled run: every column of `usage_components`.
+
+    Args:
+        executions: cleaned executions of the hours.
+        cancellations: cleaned cancellations of the same hours; None where there are none.
+        keys: columns that rows are told apart by.
+    """
+    sums = _sums_of_executions(executions, keys)
+    if cancellations is None:
+        nothing = {f"cancelled_{name}": ibis.null(sums[name].type()) for name in CANCELLED_AMOUNTS}
+        return sums.mutate(cancelled_runs=ibis.literal(0, "int64"), **nothing)
+    return _with_cancelled_runs(sums, cancellations, ["hour", *keys])
+
+
+def _with_cancelled_runs(sums: ir.Table, cancellations: ir.Table, keys: Sequence[str]) -> ir.Table:
+    """The sums with those of cancelled runs, also where nothing else ran."""
+    cancelled = cancellations.group_by(keys).aggregate(
+        cancelled_runs=cancellations.count(),
+        **{f"cancelled_{name}": summed(cancellations, name) for name in CANCELLED_AMOUNTS},
+    )
+    both = lookup(sums, cancelled, keys)
+    both = both.mutate(cancelled_runs=both.cancelled_runs.fill_null(0))
+    alone = cancelled.anti_join(sums, keys)
+    counts = {name: ibis.literal(0, "int64") for name in COUNTS}
+    columns = {name: alone[name] if name in alone.columns else ibis.null(kind) for name, kind in both.schema().items()}
+    return ibis.union(both, alone.select(**(columns | counts)))
+
+
+def _sums_of_executions(executions: ir.Table, keys: Sequence[str]) -> ir.Table:
     rows = executions
     tells_tokens = rows.input_tokens.notnull() | rows.output_tokens.notnull()
     return rows.group_by(["hour", *keys]).aggregate(
@@ -44,16 +77,20 @@ def usage_components(executions: ir.Table, keys: Sequence[str] = BY_AGENT) -> ir
     )
 
 
-def usage_breakdown_components(executions: ir.Table) -> ir.Table:
-    """One row per hour, agent, version, model and user with an execution: columns of `usage_breakdown_components`."""
-    named = {name: executions[name].fill_null(NOT_NAMED) for name in BY_PART if name not in BY_AGENT}
-    return usage_components(executions.mutate(**named), BY_PART)
+def usage_breakdown_components(executions: ir.Table, cancellations: ir.Table | None = None) -> ir.Table:
+    """The same by agent, version, model and user: every column of `usage_breakdown_components`."""
+    cancelled = None if cancellations is None else _with_parts_named(cancellations)
+    return usage_components(_with_parts_named(executions), cancelled, BY_PART)
+
+
+def _with_parts_named(rows: ir.Table) -> ir.Table:
+    return rows.mutate(**{name: rows[name].fill_null(NOT_NAMED) for name in BY_PART if name not in BY_AGENT})
 
 
 def agent_usage(
     components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, keys: Sequence[str] = BY_AGENT
 ) -> ir.Table:
-    """One row per hour and keys, of agents that are not retired, with an execution in the window.
+    """One row per hour and keys, of agents that are not retired, with an execution or a cancelled run in the window.
 
     Args:
         components: `usage_components` by these keys, of `hours` and the window before them.
@@ -65,7 +102,7 @@ def agent_usage(
     Returns:
         All columns but those of the window.
     """
-    rows = merged_windows(components, keys, hours, window_hours, (*COUNTS, *AMOUNTS))
+    rows = merged_windows(components, keys, hours, window_hours, (*COUNTS, *AMOUNTS, *CANCELLED))
     rows = with_targets_used(rows, targets, [])
     return rows.mutate(
         cost_source=ibis.cases(

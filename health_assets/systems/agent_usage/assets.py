@@ -12,11 +12,17 @@ from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART
 
 
 def _components(inputs: Inputs) -> ir.Table:
-    return usage_components(inputs.table("executions"))
+    return usage_components(inputs.table("executions"), _cancellations(inputs))
 
 
 def _breakdown_components(inputs: Inputs) -> ir.Table:
-    return usage_breakdown_components(inputs.table("executions"))
+    return usage_breakdown_components(inputs.table("executions"), _cancellations(inputs))
+
+
+def _cancellations(inputs: Inputs) -> ir.Table | None:
+    """The cancelled runs of the hours; None where there are none, as mostly, so that nothing is joined."""
+    has_any = inputs.session.count_hours("cancellations", inputs.hours) > 0
+    return inputs.table("cancellations") if has_any else None
 
 
 def _usage(inputs: Inputs) -> ir.Table:
@@ -73,24 +79,24 @@ def _spent(rows: ir.Table) -> Mapping[str, ir.Value]:
 ASSETS = (
     Derived(
         name="usage_components",
-        upstream=("executions",),
+        upstream=("executions", "cancellations"),
         rows=_components,
         preview_title="costliest hours of agents",
         preview_rows=_costliest_by_hour,
         blocked_by=("raw_logs",),
-        empty_without="an execution",
+        empty_without="an execution or a cancelled run",
         is_component=True,
         curves=_spent,
         formula_version=FORMULA_VERSION,
     ),
     Derived(
         name="usage_breakdown_components",
-        upstream=("executions",),
+        upstream=("executions", "cancellations"),
         rows=_breakdown_components,
         preview_title="costliest hours of versions, models and users",
         preview_rows=_costliest_by_hour,
         blocked_by=("raw_logs",),
-        empty_without="an execution",
+        empty_without="an execution or a cancelled run",
         is_component=True,
         curves=_spent,
         formula_version=FORMULA_VERSION,
@@ -101,7 +107,7 @@ ASSETS = (
         rows=_usage,
         preview_title="costliest agents",
         preview_rows=_costliest,
-        empty_without="an execution in the window",
+        empty_without="an execution or a cancelled run in the window",
         back_hours=lambda settings: settings.window_hours,
         curves=_spent,
         formula_version=FORMULA_VERSION,
@@ -112,7 +118,7 @@ ASSETS = (
         rows=_breakdown,
         preview_title="costliest versions, models and users of agents",
         preview_rows=_costliest,
-        empty_without="an execution in the window",
+        empty_without="an execution or a cancelled run in the window",
         back_hours=lambda settings: settings.window_hours,
         curves=_spent,
         formula_version=FORMULA_VERSION,

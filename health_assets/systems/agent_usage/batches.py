@@ -3,10 +3,10 @@
 import pandas as pd
 from ibis import _, ir
 
-from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_facts
+from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_fact, with_facts
 from health_assets.scoring.outcomes import NEGATIVE, POSITIVE
 from health_assets.scoring.prices import COMPUTED
-from health_assets.systems.agent_usage.names import COUNTS
+from health_assets.systems.agent_usage.names import CANCELLED, COUNTS
 
 PARTS = COUNTS[1:]
 """Counts of some of the executions."""
@@ -27,6 +27,7 @@ def amounts(source: Source) -> ir.Table:
     """Rows with whether they have tokens and cost, and whether an execution tells any."""
     own = rows(source)
     return own.mutate(
+        runs=own.executions + own.cancelled_runs,
         has_tokens=(own.input_tokens.notnull() | own.output_tokens.notnull()).cast("int64"),
         tells_tokens=(own.executions_with_tokens > 0).cast("int64"),
         has_cost=own.cost_usd.notnull().cast("int64"),
@@ -44,9 +45,11 @@ def usage(source: Source) -> ir.Table:
 
 
 def hours_of_parts_of_usage(source: Source) -> pd.DataFrame:
-    """`hours`, with what the parts count, and the same counted among the executions."""
-    sums = source.facts(source.asset, *(_[name].sum() for name in COUNTED))
-    frame = with_facts(hours(source), list(COUNTED), sums)
+    """`hours`, with what the parts count, and the same counted among the executions and the cancelled runs."""
+    counts = [*COUNTED, CANCELLED[0]]
+    sums = source.facts(source.asset, *(_[name].sum() for name in counts))
+    frame = with_facts(hours(source), counts, sums)
+    frame = with_fact(frame, f"{CANCELLED[0]}_recorded", source.counts("cancellations"))
     recorded = [f"{name}_recorded" for name in COUNTED]
     return with_facts(frame, recorded, source.facts("executions", *COUNTED.values()))
 

@@ -5,15 +5,16 @@ from health_assets.quality.expectations import Check, HoursMaker, Suite, at_leas
 from health_assets.scoring.prices import SOURCES
 from health_assets.scoring.usage import AMOUNTS
 from health_assets.systems.agent_usage import batches
-from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART, CANCELLED
 
 OF_ALL = (
     *OF_EVERY_TABLE,
-    Check(name="amounts_are_not_negative", expectations=between(0, None, *AMOUNTS)),
+    Check(name="amounts_are_not_negative", expectations=between(0, None, *AMOUNTS, *CANCELLED[1:])),
     Check(
         name="parts_are_within_the_whole",
         expectations=[
-            *between(1, None, "executions"),
+            *between(1, None, "runs"),
+            *between(0, None, "executions", "cancelled_runs"),
             *between(0, None, *batches.PARTS),
             *(one for part in batches.PARTS for one in at_least("executions", part)),
         ],
@@ -31,7 +32,9 @@ ONE_ROW_OF_PART = Check(name="version_model_and_user_have_one_row_per_hour", exp
 def _of_components(asset: str, one_row: Check) -> Suite:
     agree = Check(
         name="sums_agree_with_the_executions",
-        expectations=[one for name in batches.COUNTED for one in equal(name, f"{name}_recorded")],
+        expectations=[
+            one for name in (*batches.COUNTED, CANCELLED[0]) for one in equal(name, f"{name}_recorded")
+        ],
         batch="hours",
     )
     checks = [*OF_ALL, one_row, agree]

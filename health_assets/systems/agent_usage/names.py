@@ -10,3 +10,6 @@ COUNTS = (
     "executions", "successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost",
     "positive_feedback", "negative_feedback",
 )  # fmt: skip
+CANCELLED_AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
+CANCELLED = ("cancelled_runs", *(f"cancelled_{name}" for name in CANCELLED_AMOUNTS))
+"""What is added up of cancelled runs, which are no executions."""

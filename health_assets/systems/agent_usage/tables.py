@@ -8,7 +8,7 @@ from health_assets.schema.columns import Hourly, Windowed, count, number, text
 class OfAgent(SQLModel):
     """The key of usage by agent."""
 
-    agent_id: str = text("Agent with an execution in that time.", key=True)
+    agent_id: str = text("Agent with an execution or a cancelled run in that time.", key=True)
 
 
 class OfPart(OfAgent):
@@ -20,7 +20,7 @@ class OfPart(OfAgent):
 
 
 class Sums(SQLModel):
-    """Sums over executions."""
+    """Sums over executions, and beside them over cancelled runs."""
 
     executions: int = count("Executions that ended in that time.")
     successes: int = count("Executions that succeeded.")
@@ -35,6 +35,10 @@ class Sums(SQLModel):
     cache_creation_tokens: int | None = count("Input tokens written to a cache; null where no execution tells any.")
     reasoning_tokens: int | None = count("Output tokens spent on reasoning; null where no execution tells any.")
     cost_usd: float | None = number("Cost in US dollars; null where no execution tells any.")
+    cancelled_runs: int = count("Runs that their users cancelled; they are no executions.")
+    cancelled_input_tokens: int | None = count("Tokens into models of cancelled runs; null where none tells any.")
+    cancelled_output_tokens: int | None = count("Tokens out of models of cancelled runs; null where none tells any.")
+    cancelled_cost_usd: float | None = number("Cost of cancelled runs in US dollars; null where none tells any.")
 
 
 class WindowSums(Sums):
@@ -62,13 +66,13 @@ class UsageBreakdownComponent(Sums, OfPart, Hourly, table=True):
 
 
 class AgentUsage(WindowSums, OfAgent, Windowed, table=True):
-    """Tokens and cost of every agent with an execution in the window; at least that much, where not all tell theirs."""
+    """Tokens and cost of every agent that ran in the window; at least that much, where not all executions tell theirs."""
 
     __tablename__ = "agent_usage"
 
 
 class UsageBreakdown(WindowSums, OfPart, Windowed, table=True):
-    """The same of every agent, version, model and user with an execution in the window."""
+    """The same of every agent, version, model and user with an execution or a cancelled run in the window."""
 
     __tablename__ = "usage_breakdown"
 

@@ -74,7 +74,7 @@ class _Piece:
 def _pieces(inputs: Inputs) -> list[_Piece]:
     """The hours in pieces that fit into memory."""
     versions = inputs.table("trace_risks", back_hours=inputs.settings.lookback_hours)
-    rows = inputs.session.arrow(reach_of_sessions(versions, inputs.hours)).to_pylist()
+    rows = inputs.session.arrow(reach_of_sessions(versions, inputs.hours, _cancellations(inputs))).to_pylist()
     reach = {row["hour"]: (row["since"], row["traces"]) for row in rows}
     pieces = [_Piece(HourRange(inputs.hours.start, inputs.hours.start), since=inputs.hours.start)]
     for hour in inputs.hours:
@@ -94,7 +94,16 @@ def _scored(inputs: Inputs, piece: _Piece) -> ir.Table:
         inputs.table(name, back_hours=inputs.settings.lookback_hours)
         for name in ("trace_risks", "executions", "computed_signals")
     )
-    return session_scores(versions, executions, _stated(inputs), computed, piece.hours, inputs.settings, piece.since)
+    return session_scores(
+        versions, executions, _stated(inputs), computed, piece.hours, inputs.settings, piece.since,
+        _cancellations(inputs),
+    )  # fmt: skip
+
+
+def _cancellations(inputs: Inputs) -> ir.Table | None:
+    """The cancelled runs of the look-back; None where there are none, as mostly, so that nothing is joined."""
+    hours = inputs.hours.extended_back(inputs.settings.lookback_hours - 1)
+    return inputs.session.hours_of("cancellations", hours) if inputs.session.count_hours("cancellations", hours) else None
 
 
 def _most_repeated(rows: ir.Table) -> ir.Table:
@@ -144,7 +153,7 @@ def _worst_sessions(rows: ir.Table) -> ir.Table:
     reliability = (rows.traces_evaluated > 0).ifelse(rows.agent_reliability, None)
     consistency = (rows.consistency_traces_evaluated > 0).ifelse(rows.agent_consistency, None)
     return worst_first(rows).select(
-        "hour", "session_id", "agent_id", "runs", "failures", agent_reliability=reliability,
+        "hour", "session_id", "agent_id", "runs", "failures", "cancelled_runs", agent_reliability=reliability,
         agent_consistency=consistency, total_traces="total_traces", traces_evaluated="traces_evaluated",
         max_risk="max_risk", flagged=rows.flagged_traces.length(), cost_usd="cost_usd", last_error="last_error",
     )  # fmt: skip
@@ -205,11 +214,11 @@ ASSETS = (
     ),
     Derived(
         name="session_scores",
-        upstream=("trace_risks", "executions", "signals", "computed_signals", "evaluated_signals"),
+        upstream=("trace_risks", "executions", "signals", "computed_signals", "evaluated_signals", "cancellations"),
         rows=_sessions,
         preview_title="worst sessions",
         preview_rows=_worst_sessions,
-        empty_without="an execution or signals with a session",
+        empty_without="an execution, signals or a cancelled run with a session",
         back_hours=lambda settings: settings.lookback_hours,
         curves=_sessions_failed,
         formula_version=FORMULA_VERSION,

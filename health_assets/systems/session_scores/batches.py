@@ -1,5 +1,6 @@
 """Batches of session scores."""
 
+import ibis
 import pandas as pd
 from ibis import _, ir
 
@@ -10,6 +11,7 @@ def scored_sessions(source: Source) -> ir.Table:
     """Rows of `session_scores`, with whether there is a risk and an instability, and whether there should be."""
     own = rows(source)
     return own.mutate(
+        traces_and_cancelled_runs=own.total_traces + own.cancelled_runs,
         has_risk=own.raw_risk.notnull().cast("int64"),
         is_evaluated=(own.traces_evaluated > 0).cast("int64"),
         has_instability=own.raw_instability.notnull().cast("int64"),
@@ -30,6 +32,7 @@ def hours_of_traces(source: Source) -> pd.DataFrame:
 
 
 def hours_of_sessions(source: Source) -> pd.DataFrame:
-    """`hours`, with the rows of `session_scores`, and the sessions of the hour's traces."""
+    """`hours`, with the rows of `session_scores`, and the sessions of the hour's traces and cancelled runs."""
     frame = with_fact(hours(source), "scored_sessions", source.counts("session_scores"))
-    return with_facts(frame, ["touched_sessions"], source.facts("trace_risks", _.session_id.nunique()))
+    parts = (source.session.table(name).select("hour", "session_id") for name in ("trace_risks", "cancellations"))
+    return with_facts(frame, ["touched_sessions"], source.facts(ibis.union(*parts), _.session_id.nunique()))

@@ -121,7 +121,8 @@ SESSION_SCORES = Suite(
         Check(
             name="parts_are_within_the_whole",
             expectations=[
-                *between(1, None, "total_traces"),
+                *between(1, None, "traces_and_cancelled_runs"),
+                *between(0, None, "cancelled_runs"),
                 *at_least("total_traces", "traces_evaluated"),
                 *at_least("traces_evaluated", "consistency_traces_evaluated"),
                 *at_least("total_traces", "runs"),

@@ -52,8 +52,11 @@ def session_scores(
     hours: HourRange,
     settings: Settings,
     since: datetime | None = None,
+    cancellations: ir.Table | None = None,
 ) -> ir.Table:
-    """One row per hour and session with an execution or a signal in the hour: every column of `session_scores`.
+    """One row per hour and session with an execution, a signal or a cancelled run in the hour.
+
+    It has every column of `session_scores`.
 
     Args:
         versions: rows of `trace_risks` of `hours` and the look-back before them.
@@ -63,9 +66,10 @@ def session_scores(
         hours: the hours to score.
         settings: look-back, weights, thresholds, share of the tail and weight of the worst trace.
         since: the first hour with a trace of one of the sessions, where that is known, to leave out what is before.
+        cancellations: cleaned cancellations of the same hours; None where there are none.
     """
     versions = versions.mutate(claimant=claimant_of(versions))
-    touched = _touched(versions, hours)
+    touched = _touched(versions, hours, cancellations)
     reached = versions if since is None else versions.filter(versions.hour >= since)
     if len(hours) == 1:
         newest = _newest_of_one_hour(reached, touched, hours.start)
@@ -79,31 +83,41 @@ def session_scores(
             touched, ["hour", "session_id"]
         ),
     )
-    return _scores(with_weighted_risks(traces, settings), settings)
+    sums = _sums(with_weighted_risks(traces, settings))
+    if cancellations is None:
+        sums = sums.mutate(cancelled_runs=ibis.literal(0, "int64"))
+    else:
+        sums = _with_cancelled_runs(sums, _cancelled_runs(cancellations, touched, settings.lookback_hours))
+    return _scores(sums, settings)
 
 
-def reach_of_sessions(versions: ir.Table, hours: HourRange) -> ir.Table:
+def reach_of_sessions(versions: ir.Table, hours: HourRange, cancellations: ir.Table | None = None) -> ir.Table:
     """The reach of sessions: how far back `session_scores` must look, and how much it must sum.
 
     Args:
         versions: as of `session_scores`.
         hours: the hours to score.
+        cancellations: as of `session_scores`.
 
     Returns:
-        One row per hour with a session: `hour`, `since` (the first hour with a trace of one of its sessions), and
-        `traces` (about as many as will be summed up).
+        One row per hour with a trace of a session: `hour`, `since` (the first hour with a trace of one of its
+        sessions), and `traces` (about as many as will be summed up).
     """
-    touched = _touched(versions, hours)
+    touched = _touched(versions, hours, cancellations)
     own = versions.semi_join(touched, "session_id")  # of all that there are, mostly few
     of_session = own.group_by("session_id").aggregate(since=own.hour.min(), traces=own.count())
-    touched = lookup(touched, of_session, "session_id")
+    touched = touched.inner_join(of_session, "session_id")
     return touched.group_by("hour").aggregate(since=touched.since.min(), traces=touched.traces.sum().cast("int64"))
 
 
-def _touched(versions: ir.Table, hours: HourRange) -> ir.Table:
+def _touched(versions: ir.Table, hours: HourRange, cancellations: ir.Table | None) -> ir.Table:
     """(hour, session_id) of the sessions that something happened in."""
-    own = versions.filter(versions.hour >= hours.start, versions.session_id.notnull())
-    return own.select("hour", "session_id").distinct()
+    happened = [
+        rows.filter(rows.hour >= hours.start, rows.session_id.notnull()).select("hour", "session_id").distinct()
+        for rows in (versions, cancellations)
+        if rows is not None
+    ]
+    return ibis.union(*happened, distinct=True) if len(happened) > 1 else happened[0]
 
 
 # -- the traces of a session -------------------------------------------------------------------------------------------
@@ -217,8 +231,8 @@ def worst_first(scores: ir.Table) -> ir.Table:
 # -- the scores --------------------------------------------------------------------------------------------------------
 
 
-def _scores(traces: ir.Table, settings: Settings) -> ir.Table:
-    rows = _with_tail(_sums(traces), settings.top_k_share)
+def _scores(sums: ir.Table, settings: Settings) -> ir.Table:
+    rows = _with_tail(sums, settings.top_k_share)
     weight = settings.ensemble_weight
     raw_risk = to_12_decimals((1 - weight) * rows.mean_top_k_risk + weight * rows.max_risk)
     rows = rows.mutate(
@@ -271,6 +285,39 @@ def _sums_of_runs(traces: ir.Table, latest: ir.Value) -> dict[str, ir.Value]:
         "last_error": traces.error.argmax(latest, where=has_error),
         "last_error_at": traces.traced_at.max(where=has_error),
     }
+
+
+def _cancelled_runs(cancellations: ir.Table, touched: ir.Table, lookback_hours: int) -> ir.Table:
+    """One row per hour and session with a cancelled run in the look-back, with the agent of the latest one."""
+    own = cancellations.rename(cancelled_in="hour").filter(cancellations.session_id.notnull())
+    found = touched.inner_join(
+        own,
+        [
+            touched.session_id == own.session_id,
+            own.cancelled_in <= touched.hour,
+            own.cancelled_in > touched.hour - ibis.interval(hours=lookback_hours),
+        ],
+    ).select(touched.hour, touched.session_id, own.agent_id, own.ended_at, own.execution_id)
+    latest = ibis.struct({name: found[name] for name in ("ended_at", "execution_id", "agent_id")})
+    return found.group_by(["hour", "session_id"]).aggregate(
+        cancelled_runs=found.count(), agent_of_cancelled=found.agent_id.argmax(latest)
+    )
+
+
+def _with_cancelled_runs(sums: ir.Table, cancelled: ir.Table) -> ir.Table:
+    """The sums with `cancelled_runs`, and those of sessions that have nothing but cancelled runs."""
+    counted = lookup(sums, cancelled.drop("agent_of_cancelled"), ["hour", "session_id"])
+    counted = counted.mutate(cancelled_runs=counted.cancelled_runs.fill_null(0))
+    alone = cancelled.anti_join(sums, ["hour", "session_id"])
+    zeros = ("total_traces", "runs", "failures", "traces_evaluated", "consistency_traces_evaluated")
+    known = {
+        **{name: alone[name] for name in ("hour", "session_id", "cancelled_runs")},
+        "agent_id": alone.agent_of_cancelled,
+        **{name: ibis.literal(0, "int64") for name in zeros},
+        "flagged_traces": ibis.literal([], "array<string>"),
+    }
+    columns = {name: known.get(name, ibis.null(kind)) for name, kind in counted.schema().items()}
+    return ibis.union(counted, alone.select(**columns))
 
 
 def _with_tail(sums: ir.Table, top_k_share: float) -> ir.Table:

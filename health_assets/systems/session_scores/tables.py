@@ -92,7 +92,7 @@ class EvaluatedSignal(Hourly, table=True):
 
 
 class SessionScore(Hourly, table=True):
-    """Reliability and consistency of every session with an execution or signal in the hour, over its traces so far."""
+    """Reliability and consistency of every session that something happened in in the hour, over its traces so far."""
 
     __tablename__ = "session_scores"
 
@@ -101,6 +101,7 @@ class SessionScore(Hourly, table=True):
     total_traces: int = count("Traces of the session in the look-back.")
     runs: int = count("Executions among these; the other traces are known from signals alone.")
     failures: int = count("Executions that failed.")
+    cancelled_runs: int = count("Runs in the look-back that their users cancelled; they are no executions.")
     first_started_at: datetime | None = at("Earliest start of an execution; null where none tells it.", nullable=True)
     last_ended_at: datetime | None = at("When the last execution ended; null without any.", nullable=True)
     input_tokens: int | None = count("Tokens that went into models; null where no execution tells any.")

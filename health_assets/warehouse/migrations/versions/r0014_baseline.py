@@ -261,6 +261,10 @@ def upgrade() -> None:
         sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True),
         sa.Column("reasoning_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("cancelled_runs", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_cost_usd", sa.Double(), nullable=True),
         sa.Column("cost_source", sa.String(collation="C"), nullable=True),
         sa.Column("cost_per_success_usd", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
@@ -325,6 +329,35 @@ def upgrade() -> None:
         sa.Column("unsilenced_at", sa.DateTime(timezone=True), nullable=True),
     )
     op.create_index("alerts_by_hour", "alerts", ["hour"], unique=False)
+    op.create_table(
+        "cancellations",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("line_number", sa.BigInteger(), nullable=True),
+        sa.Column("execution_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_version", sa.String(collation="C"), nullable=True),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("session_id", sa.String(collation="C"), nullable=True),
+        sa.Column("user_id", sa.String(collation="C"), nullable=True),
+        sa.Column("model", sa.String(collation="C"), nullable=True),
+        sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("cost_usd_reported", sa.Double(), nullable=True),
+        sa.Column("cost_source", sa.String(collation="C"), nullable=True),
+        sa.Column("input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("input_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("cache_read_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cache_read_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cache_creation_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("reasoning_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("reasoning_tokens_reported", sa.BigInteger(), nullable=True),
+    )
+    op.create_index("cancellations_by_hour", "cancellations", ["hour"], unique=False)
     op.create_table(
         "computed_signals",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
@@ -684,6 +717,7 @@ def upgrade() -> None:
         sa.Column("total_traces", sa.BigInteger(), nullable=True),
         sa.Column("runs", sa.BigInteger(), nullable=True),
         sa.Column("failures", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_runs", sa.BigInteger(), nullable=True),
         sa.Column("first_started_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_ended_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("input_tokens", sa.BigInteger(), nullable=True),
@@ -789,6 +823,35 @@ def upgrade() -> None:
         sa.Column("last_model_switch_at", sa.DateTime(timezone=True), nullable=True),
     )
     op.create_index("state_components_by_hour", "state_components", ["hour"], unique=False)
+    op.create_table(
+        "superseded_cancellations",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("source_file", sa.String(collation="C"), nullable=True),
+        sa.Column("line_number", sa.BigInteger(), nullable=True),
+        sa.Column("execution_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_id_reported", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_version", sa.String(collation="C"), nullable=True),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("session_id", sa.String(collation="C"), nullable=True),
+        sa.Column("user_id", sa.String(collation="C"), nullable=True),
+        sa.Column("model", sa.String(collation="C"), nullable=True),
+        sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("cost_usd_reported", sa.Double(), nullable=True),
+        sa.Column("cost_source", sa.String(collation="C"), nullable=True),
+        sa.Column("input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("input_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("output_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("cache_read_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cache_read_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cache_creation_tokens_reported", sa.BigInteger(), nullable=True),
+        sa.Column("reasoning_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("reasoning_tokens_reported", sa.BigInteger(), nullable=True),
+    )
+    op.create_index("superseded_cancellations_by_hour", "superseded_cancellations", ["hour"], unique=False)
     op.create_table(
         "superseded_executions",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
@@ -1076,6 +1139,10 @@ def upgrade() -> None:
         sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True),
         sa.Column("reasoning_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("cancelled_runs", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_cost_usd", sa.Double(), nullable=True),
         sa.Column("cost_source", sa.String(collation="C"), nullable=True),
         sa.Column("cost_per_success_usd", sa.Double(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
@@ -1101,6 +1168,10 @@ def upgrade() -> None:
         sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True),
         sa.Column("reasoning_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("cancelled_runs", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_cost_usd", sa.Double(), nullable=True),
     )
     op.create_index("usage_breakdown_components_by_hour", "usage_breakdown_components", ["hour"], unique=False)
     op.create_table(
@@ -1120,6 +1191,10 @@ def upgrade() -> None:
         sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True),
         sa.Column("reasoning_tokens", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("cancelled_runs", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_input_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_output_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("cancelled_cost_usd", sa.Double(), nullable=True),
     )
     op.create_index("usage_components_by_hour", "usage_components", ["hour"], unique=False)
     op.create_table("warehouse_version", sa.Column("version", sa.BigInteger(), nullable=True))
