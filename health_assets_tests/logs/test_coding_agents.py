@@ -50,6 +50,32 @@ def as_document(value: Any) -> bytes:
     return json.dumps(value, indent=2).encode()
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("s.jsonl", as_lines(made.GEMINI_CHAT), (f"{made.CHAT}:m-60", "gemini-cli", made.CHAT, None, 60, 62)),
+        ("s.json", as_document(made.OPENCODE), ("msg_60", "opencode", made.EXPORTED, "claude-sonnet-5", 60, 62)),
+        ("events.jsonl", as_lines(made.COPILOT), ("e-120", "copilot-cli", made.WORKSPACE, "gpt-5-mini", 120, 123)),
+        ("ui_messages.json", as_document(made.CLINE),
+         (f"{made.ms(0)}:{made.ms(120)}", "cline", str(made.ms(0)), "claude-opus-4-6", 120, 121)),
+    ],
+)  # fmt: skip
+def test_a_turn_that_its_user_interrupted_is_a_cancellation(
+    project: Project, name: str, content: bytes, expected: tuple
+) -> None:
+    ingested(project, name, content)
+    *ids, started, ended = expected
+    columns = ("execution_id", "agent_id", "session_id", "model", "started_at", "ended_at")
+    assert rows_of(project, "cancellations", *columns) == [(*ids, after(started), after(ended))]
+
+
+def test_a_task_of_cline_that_is_resumed_was_cancelled_when_its_user_cancelled_it(project: Project) -> None:
+    until = made.CLINE[: next(n for n, one in enumerate(made.CLINE) if "user_cancelled" in str(one)) + 1]
+    resumed = {"ts": made.ms(3000), "type": "ask", "ask": "resume_task"}
+    project.write_bytes("ui_messages.json", as_document([*until, resumed]))
+    assert [one["ended_at"] for one in read(project, "cancellation")] == [after(121).isoformat()]
+
+
 # -- Gemini CLI --------------------------------------------------------------------------------------------------------
 
 GEMINI_RUNS = [
@@ -89,7 +115,6 @@ def test_what_a_chat_of_gemini_cli_has_besides_is_counted(project: Project) -> N
     _, notes = lines_of(project)
     assert notes == {
         f"Gemini CLI {coding_turns.NO_EVENT}": 9,  # the header, 5 times, a tool's result, a notice, and what was rewound
-        f"Gemini CLI {coding_turns.CANCELLED_TURN}": 1,
         f"Gemini CLI {coding_turns.NOT_ALLOWED}": 1,
         f"Gemini CLI {coding_turns.OPEN_TURN}": 2,
     }
@@ -156,7 +181,7 @@ def test_calls_of_opencode_have_their_outcome_duration_tokens_and_cost(project: 
 
 def test_what_a_session_of_opencode_has_besides_is_counted(project: Project) -> None:
     project.write_bytes("session.json", as_document(made.OPENCODE))
-    counted = {"NO_EVENT": 1, "CANCELLED_TURN": 1, "OPEN_TURN": 2, "NOT_ALLOWED": 1, "UNANSWERED": 1}
+    counted = {"NO_EVENT": 1, "OPEN_TURN": 2, "NOT_ALLOWED": 1, "UNANSWERED": 1}
     assert lines_of(project)[1] == {f"OpenCode {getattr(coding_turns, what)}": n for what, n in counted.items()}
 
 
@@ -211,7 +236,7 @@ def test_calls_of_copilot_cli_have_their_outcome_duration_and_output(project: Pr
 
 def test_what_a_session_of_copilot_cli_has_besides_is_counted(project: Project) -> None:
     project.write_bytes("events.jsonl", as_lines(made.COPILOT))
-    counted = {"NO_EVENT": 9, "CANCELLED_TURN": 1, "OPEN_TURN": 1, "NOT_ALLOWED": 1, "UNANSWERED": 1}
+    counted = {"NO_EVENT": 9, "OPEN_TURN": 1, "NOT_ALLOWED": 1, "UNANSWERED": 1}
     assert lines_of(project)[1] == {f"Copilot CLI {getattr(coding_turns, what)}": n for what, n in counted.items()}
 
 
@@ -261,7 +286,6 @@ def test_what_a_task_of_cline_has_besides_is_counted(project: Project) -> None:
     assert lines_of(project)[1] == {
         f"Cline {coding_turns.NO_EVENT}": 2,  # an answer to a question, and a tool that is being asked for
         f"Cline {cline.NO_OUTCOME}": 3,
-        f"Cline {coding_turns.CANCELLED_TURN}": 1,
         f"Cline {coding_turns.OPEN_TURN}": 1,
         f"Cline {cline.NO_USAGE}": 2,
     }

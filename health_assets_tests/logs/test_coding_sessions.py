@@ -17,6 +17,7 @@ from health_assets_tests.support.projects import Project, assert_lines_are_conse
 
 HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+CANCELLED = ("execution_id", "agent_id", "agent_version", "session_id", "model", "started_at", "ended_at")
 RUN = ("execution_id", "status", "error", "started_at", "ended_at", "api_calls", "error_count", "actions")
 
 
@@ -63,6 +64,25 @@ def test_turns_of_claude_code_are_executions(project: Project) -> None:
     ]  # fmt: skip
 
 
+def test_turns_of_claude_code_that_their_user_interrupted_are_cancellations_with_their_tokens(project: Project) -> None:
+    project.write_bytes("s.jsonl", made.as_lines(made.CLAUDE_SESSION))
+    ingested(project)
+    assert rows_of(project, "cancellations", *CANCELLED, "input_tokens", "output_tokens") == [
+        (made.NOTES, "claude-code", "2.1.143", made.SESSION, "claude-sonnet-4-6", after(60), after(65), 153, 1),
+        (made.PLAN, "claude-code", "2.1.143", made.SESSION, "claude-sonnet-4-6", after(180), after(185.5), 153, 10),
+    ]
+
+
+def test_a_session_of_claude_code_that_repeats_a_cancelled_turn_counts_it_once(project: Project) -> None:
+    project.write_bytes("s.jsonl", made.as_lines(made.CLAUDE_SESSION))
+    repeated = made.CLAUDE_SESSION[2 : made.CLAUDE_SESSION.index(made.interrupted(65)) + 1]
+    forked = [record | {"sessionId": "s-2", "forkedFrom": {"sessionId": made.SESSION}} for record in repeated]
+    project.write_bytes("resumed.jsonl", made.as_lines(forked))
+    ingested(project)
+    assert rows_of(project, "cancellations", "execution_id") == [(made.NOTES,), (made.PLAN,)]
+    assert rows_of(project, "superseded_cancellations", "execution_id", "session_id") == [(made.NOTES, made.SESSION)]
+
+
 def test_tokens_of_a_message_of_claude_code_count_once_however_many_lines_repeat_them(project: Project) -> None:
     project.write_bytes("s.jsonl", made.as_lines(made.CLAUDE_TURN))
     ingested(project)
@@ -95,7 +115,6 @@ def test_what_a_session_of_claude_code_has_besides_is_counted(project: Project) 
         claude_code.NO_MESSAGE: 9,  # as above turns, turn_duration, stdout, synthetic, of compaction, of a subagent
         claude_code.RETRIED: 1,
         claude_code.LOCAL_COMMAND: 1,
-        claude_code.INTERRUPTED_TURN: 2,
         claude_code.NOT_ALLOWED: 1,
         claude_code.OPEN_TURN: 1,
         claude_code.UNANSWERED: 1,
@@ -249,12 +268,32 @@ def test_calls_of_codex_have_their_outcome_duration_and_tokens(project: Project)
     ]
 
 
+def test_a_turn_of_codex_that_its_user_interrupted_is_a_cancellation(project: Project) -> None:
+    project.write_bytes("rollout-1.jsonl", made.as_lines(made.CODEX_SESSION))
+    ingested(project)
+    assert rows_of(project, "cancellations", *CANCELLED) == [
+        (made.ESSAY, "codex", "0.130.0", made.THREAD, "gpt-5.4", after(60), after(64))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "cancelled"),
+    [({}, 1), ({"reason": "interrupted"}, 1), ({"reason": "replaced"}, 1), ({"reason": "budget_limited"}, 0)],
+)
+def test_a_turn_of_codex_that_ended_for_another_reason_than_its_user_is_no_cancellation(
+    project: Project, told: dict[str, str], cancelled: int
+) -> None:
+    turn = [made.header(0), *made.begun(1, made.ESSAY, "Write."), made.event(2, "turn_aborted", **told)]
+    project.write_bytes("rollout-1.jsonl", made.as_lines(turn))
+    assert (len(read(project, "cancellation")), read(project)) == (cancelled, [])
+    assert lines_of(project)[1][codex.OPEN_TURN] == 1 - cancelled
+
+
 def test_what_a_session_of_codex_has_besides_is_counted(project: Project) -> None:
     project.write_bytes("rollout-1.jsonl", made.as_lines(made.CODEX_SESSION))
     _, notes = lines_of(project)
     assert notes == {
         codex.NO_EVENT: 10,  # a header, four settings of turns, and five messages, which events tell, too
-        codex.INTERRUPTED_TURN: 1,
         codex.OPEN_TURN: 1,
         codex.UNANSWERED: 1,
     }

@@ -506,10 +506,9 @@ def built_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with rows in every table of records; copy its warehouse to change it."""
     random = Random(4)
     project = Project(tmp_path_factory.mktemp("built once") / "project", random_targets(random), 3, 6)
-    for name, lines in cut_into_files(
-        random, random_lines(random, 200, 6, bad_share=0.2, evaluation_share=0.1)
-    ).items():
-        project.write_log(name, lines, modified=START)
+    lines = random_lines(random, 200, 6, bad_share=0.2, evaluation_share=0.1, cancelled_share=0.1)
+    for name, part in cut_into_files(random, lines).items():
+        project.write_log(name, part, modified=START)
     project.materialize(hours_from(START, 6), only=FLEET)
     return project
 

@@ -89,9 +89,10 @@ def random_pair(folder: Path, seed: int) -> Pair:
     random = Random(seed)
     targets = random_targets(random) | {"evaluators": EVALUATORS}
     made = Pair(*(Project(folder / engine, targets, 4, 9, engine=engine) for engine in ENGINES))
-    for name, lines in cut_into_files(random, random_lines(random, 500, 20, evaluation_share=0.1)).items():
+    lines = random_lines(random, 500, 20, evaluation_share=0.1, cancelled_share=0.1)
+    for name, part in cut_into_files(random, lines).items():
         for project in made:
-            project.write_log(name, lines, modified=START + HOUR)
+            project.write_log(name, part, modified=START + HOUR)
     return made
 
 

@@ -91,8 +91,9 @@ def pair(url: str, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     made = Pair(
         Project(folder / "duckdb", targets, 4, 9), Project(folder / "spark", targets, 4, 9, engine="spark", url=url)
     )
-    for name, lines in cut_into_files(random, random_lines(random, 600, 12, evaluation_share=0.1)).items():
-        made.write_log(name, lines)
+    lines = random_lines(random, 600, 12, evaluation_share=0.1, cancelled_share=0.1)
+    for name, part in cut_into_files(random, lines).items():
+        made.write_log(name, part)
     made.materialize(HOURS)
     return made
 

@@ -41,6 +41,12 @@ def execution(execution_id: str, agent_id: str, ended_at: datetime, runtime_s: f
     return record | fields
 
 
+def cancellation(execution_id: str, agent_id: str, ended_at: datetime, **fields: Any) -> Record:
+    """A run of a minute that its user cancelled, as a record."""
+    times = {"started_at": (ended_at - timedelta(minutes=1)).isoformat(), "ended_at": ended_at.isoformat()}
+    return {"type": "cancellation", "execution_id": execution_id, "agent_id": agent_id} | times | fields
+
+
 def trigger(trigger_id: str, agent_id: str, fired_at: datetime, status: str = "fired", **fields: Any) -> Record:
     record = {"type": "trigger", "trigger_id": trigger_id, "agent_id": agent_id, "fired_at": fired_at.isoformat()}
     return record | {"status": status} | fields
@@ -57,15 +63,20 @@ def random_lines(
     agents: Sequence[str] = AGENTS,
     bad_share: float = 0.05,
     evaluation_share: float = 0.0,
+    cancelled_share: float = 0.0,
 ) -> list[str]:
     """Lines whose events lie in the `hours` from `START` on; ids repeat now and then, within an hour and across."""
     lines = [
         random.choice(BAD_LINES) if random.random() < bad_share else line(random_record(random, count, hours, agents))
         for _ in range(count)
     ]
-    others = Random(count)
-    return [
+    others, cancelled = Random(count), Random(count + 1)
+    lines = [
         line(_evaluation(others, count, hours, agents)) if others.random() < evaluation_share else one for one in lines
+    ]
+    return [
+        line(_cancellation(cancelled, count, hours, agents)) if cancelled.random() < cancelled_share else one
+        for one in lines
     ]
 
 
@@ -257,6 +268,15 @@ def _evaluation(random: Random, count: int, hours: int, agents: Sequence[str]) -
         "execution_id": f"e{random.randrange(count)}",
         "value": random.choice([1, 3.5, 5, 7]),
     } | _sometimes(random, {"agent_id": random.choice(list(agents)), "session_id": "s1", "label": "fine"})
+
+
+def _cancellation(random: Random, count: int, hours: int, agents: Sequence[str]) -> Record:
+    at = START + timedelta(seconds=random.randrange(hours * 3600))
+    return cancellation(f"e{random.randrange(count)}", random.choice(list(agents)), at) | _sometimes(
+        random,
+        {"session_id": f"s{random.randrange(9)}", "model": "m1", "agent_version": "1.0", **_amounts(random)},
+        0.6,
+    )
 
 
 QUALITY = "quality"

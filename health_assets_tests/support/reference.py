@@ -180,6 +180,12 @@ REQUIRED: dict[str, dict[str, Check]] = {  # contract section 2, column "require
         "ended_at": is_timestamp,
         "status": OUTCOME,
     },
+    "cancellation": {
+        "execution_id": is_name,
+        "agent_id": is_name,
+        "started_at": is_timestamp,
+        "ended_at": is_timestamp,
+    },
     "trigger": {
         "trigger_id": is_name,
         "agent_id": is_name,
@@ -224,6 +230,17 @@ OPTIONAL: dict[str, dict[str, Check]] = {  # contract section 2, column "optiona
         "cache_creation_tokens": is_count,
         "reasoning_tokens": is_count,
     },
+    "cancellation": {
+        "session_id": is_name,
+        "model": is_name,
+        "agent_version": is_short,
+        "cost_usd": is_amount,
+        "input_tokens": is_count,
+        "output_tokens": is_count,
+        "cache_read_tokens": is_count,
+        "cache_creation_tokens": is_count,
+        "reasoning_tokens": is_count,
+    },
     "trigger": {"reason": is_text},
     "model_call": {
         "agent_id": is_name,
@@ -262,6 +279,7 @@ for _fields in [*REQUIRED.values(), *OPTIONAL.values()]:
 
 TIME_FIELD = {  # contract section 1: the time that decides the hour
     "execution": "ended_at",
+    "cancellation": "ended_at",
     "trigger": "fired_at",
     "model_call": "ended_at",
     "tool_call": "ended_at",
@@ -270,7 +288,13 @@ TIME_FIELD = {  # contract section 1: the time that decides the hour
     "judgement": "at",
     "agent_update": "at",
 }
-ID_FIELD = {"execution": "execution_id", "trigger": "trigger_id", "model_call": "call_id", "tool_call": "call_id"}
+ID_FIELD = {
+    "execution": "execution_id",
+    "cancellation": "execution_id",
+    "trigger": "trigger_id",
+    "model_call": "call_id",
+    "tool_call": "call_id",
+}
 
 
 # --- Lines (contract section 2) -------------------------------------------------------------------
@@ -319,7 +343,7 @@ def clean(parsed: Record) -> Record | None:
         return None
     record["_at"] = parse_timestamp(record[TIME_FIELD[kind]])
     record["_hour"] = hour_of(record["_at"])
-    if kind == "execution":
+    if kind in ("execution", "cancellation"):
         record["_started_at"] = parse_timestamp(record["started_at"])
         record["_ended_at"] = record["_at"]
         if record["_started_at"] > record["_ended_at"]:

@@ -25,23 +25,27 @@ def agent_usage(
     lookback_hours: int,
     keys: tuple[str, ...] = BY_AGENT,
 ) -> list[Record]:
-    """A row for each hour and keys with an execution in the window, but of agents that are retired."""
+    """A row for each hour and keys with an execution or a cancelled run in the window, but of agents that are retired."""
     kept = deduplicate(records)
     calls = [record for record in kept if record["type"] == "model_call"]
-    executions = [
+    runs = [
         (record, {name: amount(record, calls, name, lookback_hours) for name in AMOUNTS})
         for record in kept
-        if record["type"] == "execution" and not targets_for(record["agent_id"], targets)["retired"]
+        if record["type"] in ("execution", "cancellation") and not targets_for(record["agent_id"], targets)["retired"]
     ]
     rows = []
     for hour in hours:
         end = hour + ONE_HOUR
         start = end - timedelta(hours=window_hours)
-        window = [(record, amounts) for record, amounts in executions if start <= record["_at"] < end]
+        window = [(record, amounts) for record, amounts in runs if start <= record["_at"] < end]
         for named in sorted({_named(record, keys) for record, _ in window}):
             own = [(record, amounts) for record, amounts in window if _named(record, keys) == named]
             row = {"hour": hour, **dict(zip(keys, named, strict=True)), "window_start": start, "window_end": end}
-            rows.append(row | summary(own))
+            executions, cancelled = (
+                [(record, amounts) for record, amounts in own if record["type"] == kind]
+                for kind in ("execution", "cancellation")
+            )
+            rows.append(row | summary(executions) | summary_of_cancelled([amounts for _, amounts in cancelled]))
     return rows
 
 
@@ -64,6 +68,15 @@ def amount(execution: Record, calls: list[Record], name: str, lookback_hours: in
         and first <= call["_hour"] <= execution["_hour"]
     ]
     return sum(stated, Fraction(0)) if stated else None
+
+
+def summary_of_cancelled(window: list[dict[str, Fraction | None]]) -> Record:
+    """The cancelled runs of an agent in a window, by what each took."""
+    row: Record = {"cancelled_runs": len(window)}
+    for name, kind in (("input_tokens", int), ("output_tokens", int), ("cost_usd", float)):
+        told = [amounts[name] for amounts in window if amounts[name] is not None]
+        row[f"cancelled_{name}"] = kind(sum(told, Fraction(0))) if told else None
+    return row
 
 
 def summary(window: list[tuple[Record, dict[str, Fraction | None]]]) -> Record:

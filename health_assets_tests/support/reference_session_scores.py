@@ -138,16 +138,29 @@ def trace_risks(records: list[Record], hours: list[datetime], settings: dict[str
 
 
 def session_scores(records: list[Record], hours: list[datetime], settings: dict[str, Any]) -> list[Record]:
-    """Contract section 4: sessions with an execution or a signal in the hour, over their traces in the look-back."""
+    """Contract section 4: sessions with an execution or a signal in the hour, over their traces in the look-back.
+
+    A run that was cancelled in the hour makes a row, too, also of a session without any trace.
+    """
     rows = []
     for hour in hours:
+        first = hour - timedelta(hours=settings["lookback_hours"] - 1)
+        cancelled: dict[str, list[Record]] = defaultdict(list)
+        for record in records:
+            if record["type"] == "cancellation" and record.get("session_id") and first <= record["_hour"] <= hour:
+                cancelled[record["session_id"]].append(record)
         sessions: dict[str, list[Record]] = defaultdict(list)
         for trace in traces_at(records, hour, settings["lookback_hours"]):
             if trace["session_id"] is not None:
                 sessions[trace["session_id"]].append(trace)
-        for session_id, traces in sessions.items():
-            if any(hour in trace["hours"] for trace in traces):
-                rows.append({"hour": hour, "session_id": session_id, **score(traces, settings), **runs(traces)})
+        for session_id in sessions.keys() | cancelled.keys():
+            traces, own = sessions.get(session_id, []), cancelled.get(session_id, [])
+            hours_of_it = {record["_hour"] for record in own}.union(*(trace["hours"] for trace in traces))
+            if hour in hours_of_it:
+                row = {"hour": hour, "session_id": session_id, **score(traces, settings), **runs(traces)}
+                if not traces:
+                    row["agent_id"] = max(own, key=lambda one: (one["_at"], one["execution_id"]))["agent_id"]
+                rows.append(row | {"cancelled_runs": len(own)})
     return rows
 
 

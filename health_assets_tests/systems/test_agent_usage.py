@@ -20,7 +20,7 @@ from health_assets.scoring.usage import MOST_TOKENS, MOST_USD
 from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_components
 from health_assets.systems.agent_usage.report import print_block
 from health_assets_tests.support import reference, reference_agent_usage
-from health_assets_tests.support.logs_made import START, Record, execution, line
+from health_assets_tests.support.logs_made import START, Record, cancellation, execution, line
 from health_assets_tests.support.projects import ENGINES, SALT, Project, Row, assert_same_tables, hours_from
 from health_assets_tests.support.traces_made import agent, otlp_line, span
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
@@ -211,6 +211,10 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
         records.append(execution(f"silent {name}", "never tells", at))
         record = model_call(number, f"e{random.randrange(count)}", **some_amounts(0.5))
         records.append(record | {"ended_at": (START + random.randrange(hours * 60) * HOUR / 60).isoformat()})
+        if number % 4 == 0:
+            agent_id = random.choice(["a", "gone", "always cancelled"])
+            records.append(cancellation(f"x{name}", agent_id, at, **named, **some_amounts(0.4)))
+            records.append(model_call(count + number, f"x{name}", **some_amounts(0.5)) | {"ended_at": at.isoformat()})
     return records
 
 

@@ -46,8 +46,9 @@ def random_world(folder: Path) -> Project:
     random = Random(31)
     evaluators = [*EVALUATORS, {"match": "pii", "violation": "medium"}]
     project = Project(folder / "project", random_targets(random) | {"evaluators": evaluators}, 4, 9)
-    for name, lines in cut_into_files(random, random_lines(random, 500, 20, evaluation_share=0.1)).items():
-        project.write_log(name, lines, modified=START + HOUR)
+    lines = random_lines(random, 500, 20, evaluation_share=0.1, cancelled_share=0.1)
+    for name, part in cut_into_files(random, lines).items():
+        project.write_log(name, part, modified=START + HOUR)
     asked = [
         execution(f"e{n}", "asker", START + n * HOUR / 4, input=f"task {n % 3}", actions=["a", "b"][: n % 4], confidence=0.5,
                   status="failure" if n % 5 == 0 else "success")

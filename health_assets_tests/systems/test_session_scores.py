@@ -23,7 +23,7 @@ from health_assets.warehouse.engines.duckdb.store import DuckDBSession
 from health_assets.warehouse.engines.duckdb.tables import create_statement
 from health_assets_tests.support import reference, reference_session_scores
 from health_assets_tests.support.examples import tried_with
-from health_assets_tests.support.logs_made import START, Record, execution, line
+from health_assets_tests.support.logs_made import START, Record, cancellation, execution, line
 from health_assets_tests.support.projects import Project, Row, assert_same_tables, hours_from
 from health_assets_tests.support.reference_computed_signals import signals_of
 from health_assets_tests.support.reference_session_scores import DEFAULTS
@@ -308,6 +308,17 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
     return records
 
 
+def random_cancellations(random: Random, count: int, hours: int) -> list[Record]:
+    """Cancelled runs of few ids and sessions, of which some have nothing else."""
+    return [
+        cancellation(
+            f"x{random.randrange(40)}", random.choice("ab"), START + timedelta(minutes=random.randrange(hours * 60)),
+            session_id=random.choice([None, f"s{random.randrange(6)}", f"cancelled {random.randrange(4)}"]),
+        )
+        for _ in range(count)
+    ]  # fmt: skip
+
+
 def random_outcome(random: Random) -> Record:
     """How an execution ended and what it took, of which logs leave out any part."""
     return {
@@ -346,7 +357,8 @@ def random_project(folder: Path, seed: int, lookback_hours: int, count: int = 25
     random = Random(seed)
     project = Project(folder / "project", None, 1, lookback_hours)
     for name in ("a.jsonl", "deep/b.jsonl.gz"):
-        project.write_log(name, [line(record) for record in random_records(random, count, 14)])
+        records = [*random_records(random, count, 14), *random_cancellations(random, 30, 14)]
+        project.write_log(name, [line(record) for record in records])
     return project
 
 

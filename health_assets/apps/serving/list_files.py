@@ -24,7 +24,7 @@ from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.scoring.relations import lookup
-from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART
+from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART, CANCELLED
 from health_assets.warehouse.in_memory import stream_through
 from health_assets.warehouse.session import Session
 
@@ -71,6 +71,7 @@ USAGE = (
     "executions", "successes", "positive_feedback", "negative_feedback", "executions_with_tokens",
     "executions_with_cost", "input_tokens", "output_tokens",
     "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens", "cost_usd", "cost_source", "cost_per_success_usd",
+    *CANCELLED,
 )  # fmt: skip
 
 

@@ -268,8 +268,8 @@ def _riskiest_traces(risks: ir.Table) -> ir.Table:
 
 
 FIGURES = (
-    "runs", "failures", "first_started_at", "last_ended_at", "duration_s", "input_tokens", "output_tokens", "cost_usd",
-    "cost_source", *CALL_COUNTS, "last_error_at",
+    "runs", "failures", "cancelled_runs", "first_started_at", "last_ended_at", "duration_s", "input_tokens",
+    "output_tokens", "cost_usd", "cost_source", *CALL_COUNTS, "last_error_at",
 )  # fmt: skip
 """What an answer says of a session's executions, which needs no signal."""
 NO_SIGNALS = "No traces or signals to evaluate."

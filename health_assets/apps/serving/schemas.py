@@ -321,7 +321,7 @@ class Usage(TypedDict):
     """Usage in the window; an amount is null where no execution tells it."""
 
     agent_id: str
-    executions: Annotated[int, Field(ge=1)]
+    executions: Annotated[int, Field(ge=0)]
     successes: Annotated[int, Field(ge=0)]
     positive_feedback: Annotated[int, Field(ge=0, description="Executions with positive feedback of people.")]
     negative_feedback: Annotated[int, Field(ge=0)]
@@ -337,6 +337,10 @@ class Usage(TypedDict):
         Literal["stated", "computed"] | None, Field(description="`computed`: at least in part from prices.")
     ]
     cost_per_success_usd: Annotated[float | None, Field(ge=0)]
+    cancelled_runs: Annotated[int, Field(ge=0, description="Runs that their users cancelled; they are no executions.")]
+    cancelled_input_tokens: Annotated[int | None, Field(ge=0, description="Null where no cancelled run tells any.")]
+    cancelled_output_tokens: Annotated[int | None, Field(ge=0)]
+    cancelled_cost_usd: Annotated[float | None, Field(ge=0)]
 
 
 @exactly

@@ -89,6 +89,7 @@ class SessionScores(TypedDict):
     hour: AwareDatetime
     runs: Annotated[int, Field(ge=0, description="Executions among its traces.")]
     failures: Annotated[int, Field(ge=0)]
+    cancelled_runs: Annotated[int, Field(ge=0, description="Runs that their users cancelled; they are no executions.")]
     first_started_at: AwareDatetime | None
     last_ended_at: AwareDatetime | None
     duration_s: Annotated[float | None, Field(description="From the first start to the last end.")]

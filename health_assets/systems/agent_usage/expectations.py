@@ -32,9 +32,7 @@ ONE_ROW_OF_PART = Check(name="version_model_and_user_have_one_row_per_hour", exp
 def _of_components(asset: str, one_row: Check) -> Suite:
     agree = Check(
         name="sums_agree_with_the_executions",
-        expectations=[
-            one for name in (*batches.COUNTED, CANCELLED[0]) for one in equal(name, f"{name}_recorded")
-        ],
+        expectations=[one for name in (*batches.COUNTED, CANCELLED[0]) for one in equal(name, f"{name}_recorded")],
         batch="hours",
     )
     checks = [*OF_ALL, one_row, agree]

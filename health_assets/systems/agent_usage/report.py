@@ -17,6 +17,7 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import counted, share
 from health_assets.pipeline.price_list import has_price_list
 from health_assets.scoring.usage import AMOUNTS
+from health_assets.systems.agent_usage.names import CANCELLED
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10
@@ -25,7 +26,8 @@ PARTS_SHOWN = 5
 """Models, versions and users."""
 SHOWN = (
     "agent_id", "executions", "successes", "positive_feedback", "negative_feedback", *AMOUNTS,
-    "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost", "cost_per_success_usd",
+    "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost", *CANCELLED,
+    "cost_per_success_usd",
 )  # fmt: skip
 SUMMED = tuple(name for name in SHOWN if name not in ("agent_id", "cost_per_success_usd"))
 AT_LEAST = "≥"
@@ -49,6 +51,8 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     if fleet["telling"]:
         console.print(_table(session.dicts(_costliest(usage)), fleet["telling"]))
         _print_breakdown(console, session, HourRange.of(latest))
+    if fleet["cancelled_runs"]:
+        console.print(Text(_told_of_cancelled(fleet)))
     without = session.dicts(_without_cost(session, HourRange(fleet["window_start"], fleet["window_end"])))
     if without:
         console.print(Text(_told_without_cost(without)))
@@ -103,6 +107,18 @@ def _told_without_cost(models: list[dict[str, Any]]) -> str:
     else:
         why = "pip install 'health-assets[prices]' computes it from list prices"
     return f"{calls} without a cost, {why}: {', '.join([*shown, *more])}"
+
+
+def _told_of_cancelled(fleet: dict[str, Any]) -> str:
+    """How many runs users cancelled, and what these took."""
+    tokens = [
+        f"{fleet[f'cancelled_{name}']:,} tokens {way}"
+        for name, way in (("input_tokens", "in"), ("output_tokens", "out"))
+        if fleet[f"cancelled_{name}"] is not None
+    ]
+    cost = [] if fleet["cancelled_cost_usd"] is None else [_dollars(fleet["cancelled_cost_usd"])]
+    took = f" took {', '.join([*tokens, *cost])}" if tokens or cost else ""
+    return f"in no sum above: {counted(fleet['cancelled_runs'], 'run')} that users cancelled{took}"
 
 
 def _tells(usage: ir.Table) -> ir.BooleanValue:

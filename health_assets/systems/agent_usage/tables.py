@@ -66,7 +66,7 @@ class UsageBreakdownComponent(Sums, OfPart, Hourly, table=True):
 
 
 class AgentUsage(WindowSums, OfAgent, Windowed, table=True):
-    """Tokens and cost of every agent that ran in the window; at least that much, where not all executions tell theirs."""
+    """Tokens and cost of every agent that ran in the window; at least that much, where not all tell theirs."""
 
     __tablename__ = "agent_usage"
 

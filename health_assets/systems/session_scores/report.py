@@ -26,8 +26,8 @@ NOT_EVALUATED = Text("–", style="dim")
 
 SHOWN = (
     "session_id", "agent_reliability", "reliability_passed", "agent_consistency", "consistency_passed",
-    "traces_evaluated", "consistency_traces_evaluated", "runs", "failures", "first_started_at", "last_ended_at",
-    "input_tokens", "output_tokens", "cost_usd", "cost_source", *CALL_COUNTS, "last_error",
+    "traces_evaluated", "consistency_traces_evaluated", "runs", "failures", "cancelled_runs", "first_started_at",
+    "last_ended_at", "input_tokens", "output_tokens", "cost_usd", "cost_source", *CALL_COUNTS, "last_error",
 )  # fmt: skip
 
 
@@ -49,6 +49,7 @@ def _counts(scores: ir.Table) -> ir.Table:
         unreliable=scores.count(where=~scores.reliability_passed),
         inconsistent=scores.count(where=~scores.consistency_passed),
         with_failures=scores.count(where=scores.failures > 0),
+        with_cancelled=scores.count(where=scores.cancelled_runs > 0),
     )  # fmt: skip
 
 
@@ -56,7 +57,9 @@ def _worst(scores: ir.Table) -> ir.Table:
     return worst_first(scores).select(*SHOWN).limit(SESSIONS_SHOWN)
 
 
-def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int, with_failures: int) -> Text:
+def _title(
+    sessions: int, evaluated: int, unreliable: int, inconsistent: int, with_failures: int, with_cancelled: int
+) -> Text:
     title = Text("Sessions: ", style="bold")
     if with_failures:
         title.append(f"{with_failures:,} with failed runs", style="red")
@@ -69,6 +72,8 @@ def _title(sessions: int, evaluated: int, unreliable: int, inconsistent: int, wi
     if sessions > evaluated:
         title.append("  " if evaluated else "")
         title.append(f"{sessions - evaluated:,} without signals, not evaluated", style="dim")
+    if with_cancelled:
+        title.append(f"  {with_cancelled:,} with cancelled runs", style="dim")
     return title
 
 
@@ -103,6 +108,7 @@ def _figures(session: dict[str, Any], *, is_brief: bool) -> dict[str, str | Text
     return {
         "runs": f"{session['runs']:,}",
         "failed": Text(f"{session['failures']:,}", style="red" if session["failures"] else ""),
+        "cancelled": f"{session['cancelled_runs']:,}" if session["cancelled_runs"] else "",
         **({} if is_brief else _calls_and_usage(session)),
         "reliable": reliability if session["traces_evaluated"] else "",
         "consistent": consistency if session["consistency_traces_evaluated"] else "",

@@ -48,8 +48,8 @@ EVALUATED = {
 LISTED = (
     "session_id", "agent_id", "team", "hour", "agent_reliability", "reliability_band", "reliability_passed",
     "agent_consistency", "consistency_band", "consistency_passed", "total_traces", "traces_evaluated", "flagged",
-    "max_risk", "runs", "failures", "first_started_at", "last_ended_at", "duration_s", "input_tokens", "output_tokens",
-    "cost_usd", "cost_source", *CALL_COUNTS, "last_error", "last_error_at",
+    "max_risk", "runs", "failures", "cancelled_runs", "first_started_at", "last_ended_at", "duration_s",
+    "input_tokens", "output_tokens", "cost_usd", "cost_source", *CALL_COUNTS, "last_error", "last_error_at",
 )  # fmt: skip
 
 READ = (
@@ -142,7 +142,8 @@ def _with_all_columns(sessions: pa.Table) -> pa.Table:
 
 MOMENT = pa.timestamp("us", "UTC")
 OF_RUNS: dict[str, pa.DataType] = {
-    "runs": pa.int64(), "failures": pa.int64(), "first_started_at": MOMENT, "last_ended_at": MOMENT,
+    "runs": pa.int64(), "failures": pa.int64(), "cancelled_runs": pa.int64(), "first_started_at": MOMENT,
+    "last_ended_at": MOMENT,
     "input_tokens": pa.int64(), "output_tokens": pa.int64(), "cost_usd": pa.float64(), "cost_source": pa.string(),
     **dict.fromkeys(CALL_COUNTS, pa.int64()), "last_error": pa.string(), "last_error_at": MOMENT,
 }  # fmt: skip

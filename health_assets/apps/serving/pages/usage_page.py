@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pages_of, sliced
+from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pages_of, sliced, total
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import part
@@ -28,6 +28,7 @@ from health_assets.apps.serving.pages.usage_sums import (
     users_of,
     versions_of,
 )
+from health_assets.systems.agent_usage.names import CANCELLED
 
 By = Literal["agent", "model", "version", "user", "day"]
 Sort = Literal["cost", "tokens", "cost_per_success", "executions", "name"]
@@ -40,7 +41,7 @@ ORDER: dict[str, list[tuple[str, str]]] = {
     "executions": [("executions", "descending"), ("agent_id", "ascending")],
     "name": [("agent_id", "ascending")],
 }
-LISTED = ("agent_id", *SUMS, "tokens", "cost_per_success_usd", "team")
+LISTED = ("agent_id", *SUMS, "tokens", "cost_per_success_usd", *CANCELLED, "team")
 BEFORE_DAYS = (1, 7)
 MODELS_SHOWN = 50
 VERSIONS_SHOWN = 50
@@ -79,6 +80,7 @@ def usage_page(look: Look, wanted: Wanted) -> Page:
         "hour": look.hour,
         "window_hours": look.history.facts.get("window_hours"),
         "fleet": fleet,
+        "cancelled": {name: total(agents, name) for name in CANCELLED},
         "before": look.remembered("usage before", lambda: {str(days): _before(look, days) for days in BEFORE_DAYS}),
         "count": agents.num_rows,
         "found": found.num_rows,
