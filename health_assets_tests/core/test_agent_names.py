@@ -15,7 +15,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
 from health_assets_tests.logs.test_opentelemetry import AT, FIRST
-from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.logs_made import START, cancellation, execution, line
 from health_assets_tests.support.projects import ENGINES, Project, assert_same_tables, forked_command
 from health_assets_tests.support.traces_made import agent, chat, otlp_line, tool
 
@@ -54,11 +54,15 @@ def every_kind_of_line(name: str) -> list[str]:
         line({"type": "signals", "execution_id": "e", "agent_id": name, "confidence": 1, **at}),
         line({"type": "judgement", "execution_id": "e", "agent_id": name, "violations": [], **at}),
         line({"type": "agent_update", "agent_id": name, "kind": "restart", **at}),
+        line(cancellation("x", name, AT)),
         otlp_line(agent(1, 1, AT, gen_ai__agent__name=name), chat(1, 2, AT, 1), tool(1, 3, AT, 1)),
     ]
 
 
-TABLES = ("executions", "trigger_events", "model_calls", "tool_calls", "signals", "judgements", "agent_updates")
+TABLES = (
+    "executions", "cancellations", "trigger_events", "model_calls", "tool_calls", "signals", "judgements",
+    "agent_updates",
+)  # fmt: skip
 
 
 def agents_in(project: Project) -> set[tuple[str, str, str | None]]:

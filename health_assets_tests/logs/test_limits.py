@@ -24,7 +24,7 @@ from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.records import LINE_TYPES
-from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
+from health_assets_tests.support.logs_made import START, Record, cancellation, execution, line, trigger
 from health_assets_tests.support.projects import (
     Project,
     assert_lines_are_conserved,
@@ -49,6 +49,7 @@ def reasons(project: Project) -> dict[tuple[str, int], str]:
 
 EVENTS: dict[str, Record] = {name: record.sample for name, record in LINE_TYPES.items()} | {
     "execution": execution("e", "a", START),
+    "cancellation": cancellation("x", "a", START),
     "trigger": trigger("t", "a", START),
     "model_call": {"type": "model_call", "call_id": "c", "model": "m", "ended_at": "@", "status": "success"},
     "tool_call": {"type": "tool_call", "call_id": "c", "tool": "t", "ended_at": "@", "status": "success"},
@@ -56,7 +57,10 @@ EVENTS: dict[str, Record] = {name: record.sample for name, record in LINE_TYPES.
     "judgement": {"type": "judgement", "execution_id": "e", "at": "@", "violations": []},
     "agent_update": {"type": "agent_update", "agent_id": "a", "at": "@", "kind": "restart"},
 }
-TIME_FIELDS = {"execution": "ended_at", "trigger": "fired_at", "model_call": "ended_at", "tool_call": "ended_at"}
+TIME_FIELDS = {
+    "execution": "ended_at", "cancellation": "ended_at", "trigger": "fired_at", "model_call": "ended_at",
+    "tool_call": "ended_at",
+}  # fmt: skip
 
 
 def event(kind: str, at: datetime) -> str:

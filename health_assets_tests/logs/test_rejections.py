@@ -48,6 +48,13 @@ GOOD: dict[str, Record] = {
         "ended_at": AT.isoformat(),
         "status": "success",
     },
+    "cancellation": {
+        "type": "cancellation",
+        "execution_id": "e1",
+        "agent_id": "a",
+        "started_at": AT.isoformat(),
+        "ended_at": AT.isoformat(),
+    },
     "tool_call": {
         "type": "tool_call",
         "call_id": "c1",

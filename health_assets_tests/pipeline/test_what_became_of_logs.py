@@ -19,7 +19,7 @@ from health_assets.warehouse.fingerprints import EVERY_LINE_IS_STILL_THERE
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.dagster_world import NOON, World, batching_instance
 from health_assets_tests.support.dagster_world import execution as world_execution
-from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
+from health_assets_tests.support.logs_made import START, Record, cancellation, execution, line, trigger
 from health_assets_tests.support.projects import (
     FLEET,
     RECORD_TABLES,
@@ -126,6 +126,7 @@ def test_lines_without_an_id_count_once_whatever_becomes_of_their_file(project: 
 
 ONE_OF_EVERY_KIND: list[Record] = [
     execution("e", "a", START, task_id="t"),
+    cancellation("x", "a", START),
     trigger("t", "a", START),
     {"type": "model_call", "call_id": "m", "agent_id": "a", "model": "m", "ended_at": START.isoformat(), "latency_ms": 5, "status": "success"},
     {"type": "tool_call", "call_id": "c", "agent_id": "a", "tool": "x", "ended_at": START.isoformat(), "status": "success"},

@@ -25,7 +25,7 @@ from health_assets.systems.suites import SUITES
 from health_assets.systems.survey.surveying import keep_probes, summarise
 from health_assets.warehouse.session import Session
 from health_assets_tests.support.constraints import drop_constraints
-from health_assets_tests.support.logs_made import AGENTS, START, execution, line, random_lines, trigger
+from health_assets_tests.support.logs_made import AGENTS, START, cancellation, execution, line, random_lines, trigger
 from health_assets_tests.support.projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from
 from health_assets_tests.support.surveys_made import made_probe
 from health_assets_tests.support.traces_made import otlp_line, tool
@@ -54,6 +54,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
             for record in (
                 execution(f"e {place} {agent}", agent, at, session_id=f"s {agent}", signals={"coherence": 0.5, "confidence": 0.7},
                           actions=["x"], api_calls=1, task_id="t", input_tokens=10, output_tokens=5, cost_usd=0.25),
+                cancellation(f"x {place} {agent}", agent, at, session_id=f"s {agent}", input_tokens=10, cost_usd=0.25),
                 trigger(f"t {place} {agent}", agent, at, random.choice(["fired", "failed"])),
                 {"type": "model_call", "call_id": f"c {place} {agent}", "model": "m", "ended_at": at.isoformat(),
                  "status": "success", "latency_ms": 3, "agent_id": agent},
@@ -332,7 +333,8 @@ def _breaks_by_hand() -> Iterator[Break]:
                 ("rows_kept", "lines_kept"),
             )
     for table, key in [
-        ("executions", "execution_id"), ("trigger_events", "trigger_id"), ("model_calls", "call_id"), ("tool_calls", "call_id"),
+        ("executions", "execution_id"), ("cancellations", "execution_id"), ("trigger_events", "trigger_id"),
+        ("model_calls", "call_id"), ("tool_calls", "call_id"),
     ]:  # fmt: skip
 
         def greatest(agent_id: str, hour: datetime, key: str = key, table: str = table) -> str:
@@ -562,9 +564,13 @@ def _breaks_of_usage() -> Iterator[Break]:
         yield Break(asset, told, (row % "input_tokens = NULL, output_tokens = NULL",), 1, frozenset(), ("has_tokens",))
         yield Break(asset, told, (row % "cost_usd = NULL",), 1, frozenset({also}))
         yield Break(asset, told, (row % "executions_with_cost = 0",), 1, frozenset({also}))
+    without_runs = row % "cancelled_runs = -executions"
+    for asset in (*PARTS_OF_USAGE, *WINDOWS_OF_USAGE):
+        also = {"parts_are_within_the_whole", *(["sums_agree_with_the_executions"] if asset in PARTS_OF_USAGE else [])}
+        yield Break(asset, "every_row_has_a_run", (without_runs,), 1, frozenset(also), ("runs",))
     for column in (
         "executions", "successes", "executions_with_tokens", "executions_with_cost", "executions_with_computed_cost",
-        "positive_feedback", "negative_feedback",
+        "positive_feedback", "negative_feedback", "cancelled_runs",
     ):  # fmt: skip
         also = {"parts_are_within_the_whole"}
         for asset in PARTS_OF_USAGE:
@@ -623,6 +629,9 @@ def _breaks_of_models_and_sessions() -> Iterator[Break]:
         yield Break("session_scores", "only_sessions_without_signals_have_no_risk",
                     (f"UPDATE {{asset}} SET {column} = NULL WHERE {{row}}",))  # fmt: skip
     yield Break("session_scores", "every_session_of_the_hour_is_scored", ("DELETE FROM {asset} WHERE {row}",))
+    yield Break("session_scores", "every_session_has_a_trace_or_a_cancelled_run",
+                ("UPDATE {asset} SET cancelled_runs = -total_traces WHERE {row}",), 1,
+                frozenset({"parts_are_within_the_whole"}), ("traces_and_cancelled_runs",))  # fmt: skip
 
 
 def all_breaks() -> list[Break]:

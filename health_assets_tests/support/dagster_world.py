@@ -26,7 +26,7 @@ from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.projects import RECORD_TABLES, run_steps
 
 ASSETS = (
-    "raw_logs", "spans", "executions", "trigger_events", "model_calls", "tool_calls", "signals", "evaluations", "judgements", "agent_updates",
+    "raw_logs", "spans", "executions", "cancellations", "trigger_events", "model_calls", "tool_calls", "signals", "evaluations", "judgements", "agent_updates",
     "rejected_records", "health_components", "agent_health", "agent_health_short", "system_health", "now_components", "agent_now", "evidence_components", "score_evidence",
     "state_components", "agent_changes", "agent_health_state",
     "model_components", "model_health", "computed_signals", "evaluated_signals", "trace_risks", "session_scores", "task_consistency", "agent_reliability",

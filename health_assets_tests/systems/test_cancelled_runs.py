@@ -228,9 +228,13 @@ def test_a_run_that_has_a_cancellation_and_an_execution_counts_as_both(project: 
     ("asset", "change", "check"),
     [
         ("usage_components", "UPDATE usage_components SET cancelled_runs = 2", "sums_agree_with_the_executions"),
-        ("agent_usage", "UPDATE agent_usage SET cancelled_runs = 0", "parts_are_within_the_whole"),
+        ("agent_usage", "UPDATE agent_usage SET cancelled_runs = 0", "every_row_has_a_run"),
         ("agent_usage", "UPDATE agent_usage SET cancelled_cost_usd = -1", "amounts_are_not_negative"),
-        ("session_scores", "UPDATE session_scores SET cancelled_runs = 0", "parts_are_within_the_whole"),
+        (
+            "session_scores",
+            "UPDATE session_scores SET cancelled_runs = 0",
+            "every_session_has_a_trace_or_a_cancelled_run",
+        ),
         ("session_scores", "DELETE FROM session_scores", "every_session_of_the_hour_is_scored"),
         ("cancellations", "DELETE FROM cancellations", "every_line_is_a_row"),
         (

@@ -156,9 +156,9 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
         found = _scored(session, settings, session_id, now or datetime.now(UTC))
         if found is None:
             return None
-        score, risks = found
+        score, risks, agents = found
         traces = _rows(session, _riskiest_traces(risks))
-        owners = _owners(session, score, risks, ownership)
+        owners = _owners(session, score, agents, ownership)
     told = _plain_row({**score, "duration_s": _duration_s(score)})
     return {**owners, "answer": session_answer(told, traces), "texts": {"last_error": told["last_error"]}}
 
@@ -190,8 +190,8 @@ def read_waterfall(
         found = _scored(session, settings, session_id, over_by if until is None else min(over_by, until + HOUR))
         if found is None:
             return None
-        score, risks = found
-        owners = _owners(session, score, risks, ownership)
+        score, risks, agents = found
+        owners = _owners(session, score, agents, ownership)
         runs = runs_of(session, score, newest_traces(risks), settings)
     told = {name: [_plain_row(row) for row in rows] if isinstance(rows, list) else rows for name, rows in runs.items()}
     return {**owners, "answer": {"score": _plain_row(score), **told}}
@@ -213,8 +213,8 @@ def read_line(settings: Settings, source_file: str, number: int) -> dict[str, An
 
 def _scored(
     session: Session, settings: Settings, session_id: str, over_by: datetime
-) -> tuple[dict[str, Any], ir.Table] | None:
-    """The newest score of a session by a time, and the rows of its traces in `trace_risks` behind it.
+) -> tuple[dict[str, Any], ir.Table, ir.Table] | None:
+    """The newest score of a session by a time, the rows of its traces in `trace_risks` behind it, and its `agent_id`s.
 
     Raises:
         EmptyWarehouseError: there is no score of any session.
@@ -236,15 +236,17 @@ def _scored(
     # a session has a score in every hour in which one of its traces has risks, so only these hours are read
     scored = of_session("session_scores", span)
     [scored_from] = session.dicts(scored.aggregate(hour=scored.hour.min()))
-    return scores[0], of_session("trace_risks", HourRange(scored_from["hour"], span.end))
+    span = HourRange(scored_from["hour"], span.end)
+    risks, cancelled = of_session("trace_risks", span), of_session("cancellations", span)
+    return scores[0], risks, ibis.union(risks.select("agent_id"), cancelled.select("agent_id"))
 
 
-def _owners(session: Session, score: dict[str, Any], risks: ir.Table, ownership: Ownership) -> dict[str, Any]:
-    """The owners of a session's agents, of all of its traces, listed or not."""
-    agents = {score["agent_id"], *(row["agent_id"] for row in session.dicts(risks.select("agent_id").distinct()))}
+def _owners(session: Session, score: dict[str, Any], agents: ir.Table, ownership: Ownership) -> dict[str, Any]:
+    """The owners of a session's agents, of all of its runs, listed or not."""
+    names = {score["agent_id"], *(row["agent_id"] for row in session.dicts(agents.distinct()))}
     return {
-        "is_personal": any(map(ownership.is_personal, agents)),
-        "teams": list({ownership.team(agent_id) for agent_id in agents}),
+        "is_personal": any(map(ownership.is_personal, names)),
+        "teams": list({ownership.team(agent_id) for agent_id in names}),
     }
 
 

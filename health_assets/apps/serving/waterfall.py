@@ -60,6 +60,8 @@ def runs_of(session: Session, score: dict[str, Any], traces: ir.Table, settings:
 
 def _executions(session: Session, traces: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """The execution of each trace that has one, by place: its agent's that ended when the trace says it did."""
+    if not traces:
+        return {}
     wanted = ibis.memtable(
         pa.table(
             {

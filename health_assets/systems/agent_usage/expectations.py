@@ -13,12 +13,12 @@ OF_ALL = (
     Check(
         name="parts_are_within_the_whole",
         expectations=[
-            *between(1, None, "runs"),
             *between(0, None, "executions", "cancelled_runs"),
             *between(0, None, *batches.PARTS),
             *(one for part in batches.PARTS for one in at_least("executions", part)),
         ],
     ),
+    Check(name="every_row_has_a_run", expectations=between(1, None, "runs")),
     Check(
         name="amounts_are_there_where_executions_tell_them",
         expectations=[*equal("has_tokens", "tells_tokens"), *equal("has_cost", "tells_cost")],

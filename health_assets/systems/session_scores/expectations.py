@@ -121,8 +121,7 @@ SESSION_SCORES = Suite(
         Check(
             name="parts_are_within_the_whole",
             expectations=[
-                *between(1, None, "traces_and_cancelled_runs"),
-                *between(0, None, "cancelled_runs"),
+                *between(0, None, "total_traces", "cancelled_runs"),
                 *at_least("total_traces", "traces_evaluated"),
                 *at_least("traces_evaluated", "consistency_traces_evaluated"),
                 *at_least("total_traces", "runs"),
@@ -131,6 +130,10 @@ SESSION_SCORES = Suite(
                 *at_least("tool_calls", "tool_failures"),
                 *at_least("steps", "repeated_steps"),
             ],
+        ),
+        Check(
+            name="every_session_has_a_trace_or_a_cancelled_run",
+            expectations=between(1, None, "traces_and_cancelled_runs"),
         ),
         Check(name="sources_of_costs_are_known", expectations=one_of("cost_source", *SOURCES)),
         Check(

@@ -54,8 +54,13 @@ def _with_rules(
     return rows.mutate(rules=_is_among(rows.hour, _dropped(session, hours, sources, length)).ifelse(NOT_KNOWN, known))
 
 
+SOURCES = ("trace_risks", "cancellations")
+"""Tables of the runs of sessions."""
+OF_RUN = ("session_id", "agent_id", "hour")
+
+
 def name_agents(rows: ir.Table, session: Session, hours: HourRange, rules: Rules) -> ir.Table:
-    """Add `other_agents` to rows of `session_scores`: those of the session's traces beside its own, null if not known.
+    """Add `other_agents` to rows of `session_scores`: those of the session's runs beside its own, null if not known.
 
     Nobody asks for them while no agent is somebody's own or a team's, so they are not looked for then.
     """
@@ -65,8 +70,13 @@ def name_agents(rows: ir.Table, session: Session, hours: HourRange, rules: Rules
         return rows.mutate(other_agents=nothing)
     length = rules.settings.lookback_hours
     scored = rows.select("hour", "session_id", "agent_id")
-    risks = session.hours_of("trace_risks", hours.extended_back(length - 1)).semi_join(scored, "session_id")
-    ran = risks.select("session_id", other=risks.agent_id.fill_null(NOBODY), ran_in="hour").distinct()
+    ran = ibis.union(
+        *(
+            session.hours_of(name, hours.extended_back(length - 1)).semi_join(scored, "session_id").select(*OF_RUN)
+            for name in SOURCES
+        )
+    )
+    ran = ran.select("session_id", other=ran.agent_id.fill_null(NOBODY), ran_in="hour").distinct()
     both = scored.join(
         ran,
         [
@@ -80,7 +90,7 @@ def name_agents(rows: ir.Table, session: Session, hours: HourRange, rules: Rules
     others = both.group_by("hour", "session_id").aggregate(other_agents=both.other.collect())
     found = lookup(rows, others, ["hour", "session_id"])
     known = ibis.coalesce(found.other_agents, ibis.literal([], "array<string>"))
-    is_lost = _is_among(found.hour, _dropped(session, hours, ("trace_risks",), length))
+    is_lost = _is_among(found.hour, _dropped(session, hours, SOURCES, length))
     return found.mutate(other_agents=is_lost.ifelse(nothing, known))
 
 

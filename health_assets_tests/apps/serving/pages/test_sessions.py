@@ -30,7 +30,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.session_scores.report import print_block
 from health_assets.warehouse.store import Warehouse
-from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.logs_made import START, cancellation, execution, line
 from health_assets_tests.support.pages_made import FULL, World, world_of
 from health_assets_tests.support.projects import Project
 from health_assets_tests.support.serving_made import Served, readers_in_this_process, served
@@ -128,6 +128,50 @@ def test_a_session_of_13_failed_runs_comes_first_with_all_that_is_known_of_it(tm
     own = session_page(look_at(world), Wanted(session_id="outage"))
     assert (own.told["runs"]["failures"], own.told["runs"]["duration_s"]) == (13, 2910.0)
     assert "refused 12" in html_of(own, look_at(world))
+
+
+def test_cancelled_runs_stand_beside_the_runs_of_their_session_and_one_of_nothing_else_says_so(tmp_path: Path) -> None:
+    project, hours = Project(tmp_path), HourRange.of(START)
+    at = START + timedelta(minutes=30)
+    records = [
+        execution("e", "a", at, session_id="mixed", status="failure"),
+        *(cancellation(f"x{n}", "a", at, session_id="mixed") for n in range(3)),
+        cancellation("alone", "a", at, session_id="alone"),
+    ]
+    project.write_log("a.jsonl", map(line, records))
+    project.materialize(hours)
+    world = world_of(project, hours)
+    mixed, alone = listed(world)
+    assert (mixed["session_id"], mixed["runs"], mixed["failures"], mixed["cancelled_runs"]) == ("mixed", 1, 1, 3)
+    assert (alone["session_id"], alone["runs"], alone["cancelled_runs"], alone["agent_reliability"]) == (
+        "alone", 0, 1, None,
+    )  # fmt: skip
+    assert "cancelled</th>" in html_of(sessions_page(look_at(world), sessions.Wanted()), look_at(world))
+    answer = read_session(project.settings, "alone", hours.end)
+    assert answer is not None and json.loads(json.dumps(answer["answer"]))["cancelled_runs"] == 1
+    for session_id, told in (
+        ("mixed", "beside these 3 that the user cancelled"),
+        ("alone", "all its runs were cancelled"),
+    ):
+        page = session_page(look_at(world), Wanted(session_id=session_id, runs=runs(world, session_id)))
+        assert told in html_of(page, look_at(world))
+
+
+def test_a_session_is_also_of_the_owner_of_a_run_that_was_cancelled(tmp_path: Path) -> None:
+    project, hours = Project(tmp_path, {"agents": {"mine": {"personal": True}}}), HourRange.of(START)
+    at = START + timedelta(minutes=30)
+    records = [execution("e", "a", at, session_id="s"), cancellation("x", "mine", at, session_id="s")]
+    project.write_log("a.jsonl", map(line, records))
+    project.materialize(hours)
+    world = world_of(project, hours)
+    assert (ids(world), ids(world, EVERYBODYS)) == (["s"], [])
+    answer = read_session(project.settings, "s", hours.end)
+    assert answer is not None and answer["is_personal"]
+
+
+def test_a_page_without_cancelled_runs_has_no_column_of_them(tmp_path: Path) -> None:
+    world = failed_sessions(tmp_path)
+    assert "cancelled" not in html_of(sessions_page(look_at(world), sessions.Wanted()), look_at(world))
 
 
 def test_the_last_error_of_a_session_is_withheld_from_who_may_not_read_errors(tmp_path: Path) -> None:

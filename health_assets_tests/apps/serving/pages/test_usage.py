@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from health_assets.apps.serving.pages.rendering import usd
 from health_assets.apps.serving.pages.usage_page import Wanted, usage_page
 from health_assets.apps.serving.view import View
 from health_assets.core.hours import HOUR, HourRange
-from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.logs_made import START, cancellation, execution, line
 from health_assets_tests.support.pages_made import FULL, World, world_of
 from health_assets_tests.support.projects import Project
 
@@ -315,3 +316,28 @@ def test_the_day_of_an_hour_is_that_of_utc(world: World) -> None:
         datetime(2026, 6, 7, tzinfo=UTC),
         datetime(2026, 6, 8, tzinfo=UTC),
     ]
+
+
+# -- cancelled runs --
+
+
+def test_what_cancelled_runs_took_is_told_beside_the_sums(tmp_path: Path) -> None:
+    project, hours = Project(tmp_path), HourRange.of(START)
+    at = START + timedelta(minutes=30)
+    records = [
+        execution("e", "a", at, cost_usd=1.0),
+        *(cancellation(f"x{n}", "a", at, input_tokens=1000, cost_usd=0.25) for n in range(2)),
+        cancellation("y", "only cancelled", at, input_tokens=7),
+    ]
+    project.write_log("a.jsonl", map(line, records))
+    project.materialize(hours, only=STEPS)
+    look = world_of(project, hours).look()
+    told = _page(look).told
+    assert (told["fleet"]["executions"], told["fleet"]["cost_usd"], told["fleet"]["cost_per_success_usd"]) == (1, 1, 1)
+    by_agent = {row["agent_id"]: (row["executions"], row["cancelled_runs"]) for row in told["agents"]}
+    assert by_agent == {"a": (1, 2), "only cancelled": (0, 1)}
+    assert "In no sum: 3 runs that users cancelled, with 2,007 tokens in," in " ".join(_html(look).split())
+
+
+def test_a_page_without_cancelled_runs_says_nothing_of_them(world: World) -> None:
+    assert "cancelled" not in _html(world.look())
