@@ -252,7 +252,18 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
             (asset, "last_error_at"): {"errors_come_with_their_time_and_a_failure"}
             for asset in ("tool_components", "tool_health")
         },
-        **{(asset, "executions"): {"windows_agree_with_the_components"} for asset in WINDOWS_OF_USAGE},
+        **{
+            (asset, name): {"every_row_has_a_run"}
+            for asset in (*PARTS_OF_USAGE, *WINDOWS_OF_USAGE) for name in ("executions", "cancelled_runs")
+        },
+        **{
+            (asset, "executions"): {"windows_agree_with_the_components", "every_row_has_a_run"}
+            for asset in WINDOWS_OF_USAGE
+        },
+        **{
+            ("session_scores", name): {"every_session_has_a_trace_or_a_cancelled_run"}
+            for name in ("total_traces", "cancelled_runs")
+        },
         **{
             (asset, "successes"): {"costs_per_success_are_there_where_cost_and_successes_are"}
             for asset in WINDOWS_OF_USAGE
