@@ -207,8 +207,8 @@ EXPECTED: dict[tuple[str, str], Callable[[Tables], Values]] = {
     ("agent", "Executions by hour"): lambda t: picked(mine(t["health_components"]), "hour", "successes", "failures"),
     ("agent", "Latency"): lambda t: picked(mine(t["agent_health_state"]), "hour", "latency_p50_ms", "latency_p99_ms"),
     ("agent", "Burn rate"): lambda t: picked(mine(t["error_budget"]), "hour", "burn_rate_1h", "burn_rate_6h"),
-    ("agent", "Tokens by hour"): lambda t: picked(
-        mine(t["usage_components"]), "hour", "input_tokens", "output_tokens"
+    ("agent", "Tokens by hour"): lambda t: sums(
+        mine(t["usage_components"]), ("hour",), "input_tokens", "output_tokens"
     ),
     ("agent", "Tools"): lambda t: picked(
         newest(mine(t["tool_health"])),

@@ -141,7 +141,7 @@ def test_feedback_stands_beside_success_and_changes_none(tmp_path: Path, engine:
         result(0, 40, "thumbs", "e3"), result(1, 59, "thumbs", "e3"),
     ]  # fmt: skip
     project.write_log("a.jsonl", [line(record) for record in [*runs, *results]])
-    usage = ["usage_components", "agent_usage", "usage_breakdown_components", "usage_breakdown"]
+    usage = ["usage_components", "agent_usage", "usage_breakdown"]
     project.materialize(HourRange.of(START), only=["ingest", "evaluated_signals", *usage])
     found = {row["execution_id"]: (*outcome(row), row["feedback"]) for row in project.rows("executions")}
     assert found == {

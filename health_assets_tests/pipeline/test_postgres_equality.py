@@ -157,7 +157,7 @@ def strange_records() -> Iterator[Record]:
         )  # fmt: skip
 
 
-FEW_STEPS = ("ingest", "health_components", "agent_health", "usage_components", "agent_usage", "usage_breakdown_components", "usage_breakdown", "trace_risks", "session_scores",
+FEW_STEPS = ("ingest", "health_components", "agent_health", "usage_components", "agent_usage", "usage_breakdown", "trace_risks", "session_scores",
              "task_consistency", "agent_reliability")  # fmt: skip
 """The steps that make most of names and numbers."""
 

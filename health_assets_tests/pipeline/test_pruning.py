@@ -133,7 +133,7 @@ def of_hours(tables: Tables, hours: HourRange) -> Tables:
 def test_what_is_dropped_is_what_can_be_made_again_and_all_else_is_kept() -> None:
     assert set(COMPONENTS) == {
         "health_components", "state_components", "model_components", "trace_risks", "evidence_components",
-        "tool_components", "usage_components", "usage_breakdown_components", "now_components", "computed_signals",
+        "tool_components", "usage_components", "now_components", "computed_signals",
         "evaluated_signals",
     }  # fmt: skip
     assert set(HISTORY) >= {

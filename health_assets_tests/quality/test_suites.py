@@ -34,7 +34,7 @@ HOURS = hours_from(START, 4)
 HIT = START + 2 * HOUR
 """The hour in which the tests break something."""
 
-PARTS_OF_USAGE = ("usage_components", "usage_breakdown_components")
+PARTS_OF_USAGE = ("usage_components",)
 WINDOWS_OF_USAGE = ("agent_usage", "usage_breakdown")
 CHECKS = [(asset, check.name) for asset, suite in SUITES.items() for check in suite.checks]
 

@@ -30,8 +30,7 @@ ASSETS = (
     "rejected_records", "health_components", "agent_health", "agent_health_short", "system_health", "now_components", "agent_now", "evidence_components", "score_evidence",
     "state_components", "agent_changes", "agent_health_state",
     "model_components", "model_health", "computed_signals", "evaluated_signals", "trace_risks", "session_scores", "task_consistency", "agent_reliability",
-    "error_budget", "tool_components", "tool_health", "usage_components", "agent_usage",
-    "usage_breakdown_components", "usage_breakdown",
+    "error_budget", "tool_components", "tool_health", "usage_components", "agent_usage", "usage_breakdown",
 )  # fmt: skip
 FLEET_ASSETS = (*RECORD_TABLES, "raw_logs", "health_components", "agent_health", "system_health")
 """What the steps `FLEET` materialize."""

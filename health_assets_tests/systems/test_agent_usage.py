@@ -25,7 +25,7 @@ from health_assets_tests.support.projects import ENGINES, SALT, Project, Row, as
 from health_assets_tests.support.traces_made import agent, otlp_line, span
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
-TABLES = ["usage_components", "usage_breakdown_components", "agent_usage", "usage_breakdown"]
+TABLES = ["usage_components", "agent_usage", "usage_breakdown"]
 STEPS = ["ingest", *TABLES]
 NOTHING = {"input_tokens": None, "output_tokens": None, "cost_usd": None, "cost_per_success_usd": None}
 
@@ -276,6 +276,7 @@ EXECUTIONS = pa.schema(
         "hour": pa.timestamp("us", "UTC"), "agent_id": pa.string(), "succeeded": pa.bool_(), "input_tokens": pa.int64(),
         "output_tokens": pa.int64(), "cache_read_tokens": pa.int64(), "cache_creation_tokens": pa.int64(),
         "reasoning_tokens": pa.int64(), "cost_usd": pa.float64(), "cost_source": pa.string(), "feedback": pa.string(),
+        "agent_version": pa.string(), "model": pa.string(), "user_id": pa.string(),
     }
 )  # fmt: skip
 
@@ -300,6 +301,7 @@ def test_the_cost_of_many_hours_is_the_sum_of_all_executions_in_whatever_order_t
                 "hour": random.choice(list(hours)), "agent_id": "a", "succeeded": random.random() < 0.5,
                 "input_tokens": random.choice([None, random.randrange(10**9)]), "output_tokens": None,
                 "cost_usd": random.choice([None, random.random() * 10 ** random.randrange(-6, 6)]),
+                "model": random.choice([None, "small", "large"]),
             }
             for _ in range(500)
         ]  # fmt: skip

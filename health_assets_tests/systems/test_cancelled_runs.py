@@ -37,12 +37,11 @@ from health_assets_tests.support.projects import (
 TABLES = (
     "cancellations",
     "usage_components",
-    "usage_breakdown_components",
     "agent_usage",
     "usage_breakdown",
     "session_scores",
 )
-SHOWN_IN = {"agent_usage", "usage_breakdown", "usage_components", "usage_breakdown_components", "session_scores"}
+SHOWN_IN = {"agent_usage", "usage_breakdown", "usage_components", "session_scores"}
 """The tables that tell of cancelled runs."""
 
 

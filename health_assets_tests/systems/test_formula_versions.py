@@ -53,8 +53,7 @@ REACH_HOURS = 8
 """Twice the window is more than the look-back."""
 AT_ONCE = 10
 STEPS = [
-    "ingest", "health_components", "agent_health", "agent_health_short", "system_health", "error_budget", "usage_components", "agent_usage",
-    "usage_breakdown_components", "usage_breakdown", "trace_risks", "session_scores",
+    "ingest", "health_components", "agent_health", "agent_health_short", "system_health", "error_budget", "usage_components", "agent_usage", "usage_breakdown", "trace_risks", "session_scores",
 ]  # fmt: skip
 """The systems whose versions are raised, one that is made from another's components, and what the sensor looks at."""
 MIXED = "2.0, on older components"
@@ -78,7 +77,7 @@ def _doubled(asset: str, *columns: str) -> Formula:
 def of_usage() -> dict[str, Formula]:
     """Components that count twice as many tokens, and results that double the cost."""
     changed = {
-        "input_tokens": ("usage_components", "usage_breakdown_components"),
+        "input_tokens": ("usage_components",),
         "cost_usd": ("agent_usage", "usage_breakdown"),
     }
     return {asset: _doubled(asset, column) for column, assets in changed.items() for asset in assets}

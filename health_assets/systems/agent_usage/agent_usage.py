@@ -1,7 +1,7 @@
 """Usage: what agents' executions took in tokens and dollars, and what a success costs (contract, section 8).
 
-The part of an hour is, for each agent, sums over its executions, and how many of them tell an amount at all. Sums are
-null where no execution tells one: nobody knows that an agent was free.
+The part of an hour is, for each agent, version, model and user, sums over its executions, and how many of them tell an
+amount at all. Sums are null where no execution tells one: nobody knows that an agent was free.
 
     cost_per_success_usd = cost_usd / successes
 
@@ -19,6 +19,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
+from health_assets.scoring.exact_sums import exact_sum
 from health_assets.scoring.outcomes import NEGATIVE, POSITIVE
 from health_assets.scoring.prices import COMPUTED, STATED
 from health_assets.scoring.relations import lookup
@@ -27,25 +28,29 @@ from health_assets.scoring.usage import AMOUNTS, summed
 from health_assets.scoring.window_merges import merged_windows
 from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART, CANCELLED, CANCELLED_AMOUNTS, COUNTS
 
+SUMS = (*COUNTS, *AMOUNTS, *CANCELLED)
 NOT_NAMED = ""
 """The version, model or user of executions that name none."""
 
 
-def usage_components(
-    executions: ir.Table, cancellations: ir.Table | None = None, keys: Sequence[str] = BY_AGENT
-) -> ir.Table:
-    """One row per hour and keys with an execution or a cancelled run: every column of `usage_components`.
+def usage_components(executions: ir.Table, cancellations: ir.Table | None = None) -> ir.Table:
+    """One row per hour, agent, version, model and user with an execution or a cancelled run.
+
+    It has every column of `usage_components`.
 
     Args:
         executions: cleaned executions of the hours.
         cancellations: cleaned cancellations of the same hours; None where there are none.
-        keys: columns that rows are told apart by.
     """
-    sums = _sums_of_executions(executions, keys)
+    sums = _sums_of_executions(_with_parts_named(executions))
     if cancellations is None:
         nothing = {f"cancelled_{name}": ibis.null(sums[name].type()) for name in CANCELLED_AMOUNTS}
         return sums.mutate(cancelled_runs=ibis.literal(0, "int64"), **nothing)
-    return _with_cancelled_runs(sums, cancellations, ["hour", *keys])
+    return _with_cancelled_runs(sums, _with_parts_named(cancellations), ["hour", *BY_PART])
+
+
+def _with_parts_named(rows: ir.Table) -> ir.Table:
+    return rows.mutate(**{name: rows[name].fill_null(NOT_NAMED) for name in BY_PART if name not in BY_AGENT})
 
 
 def _with_cancelled_runs(sums: ir.Table, cancellations: ir.Table, keys: Sequence[str]) -> ir.Table:
@@ -62,10 +67,9 @@ def _with_cancelled_runs(sums: ir.Table, cancellations: ir.Table, keys: Sequence
     return ibis.union(both, alone.select(**(columns | counts)))
 
 
-def _sums_of_executions(executions: ir.Table, keys: Sequence[str]) -> ir.Table:
-    rows = executions
+def _sums_of_executions(rows: ir.Table) -> ir.Table:
     tells_tokens = rows.input_tokens.notnull() | rows.output_tokens.notnull()
-    return rows.group_by(["hour", *keys]).aggregate(
+    return rows.group_by(["hour", *BY_PART]).aggregate(
         executions=rows.count(),
         successes=rows.count(where=rows.succeeded),
         executions_with_tokens=rows.count(where=tells_tokens),
@@ -77,14 +81,10 @@ def _sums_of_executions(executions: ir.Table, keys: Sequence[str]) -> ir.Table:
     )
 
 
-def usage_breakdown_components(executions: ir.Table, cancellations: ir.Table | None = None) -> ir.Table:
-    """The same by agent, version, model and user: every column of `usage_breakdown_components`."""
-    cancelled = None if cancellations is None else _with_parts_named(cancellations)
-    return usage_components(_with_parts_named(executions), cancelled, BY_PART)
-
-
-def _with_parts_named(rows: ir.Table) -> ir.Table:
-    return rows.mutate(**{name: rows[name].fill_null(NOT_NAMED) for name in BY_PART if name not in BY_AGENT})
+def added_up(components: ir.Table, keys: Sequence[str]) -> ir.Table:
+    """Components with one row per hour and keys; their sums stay exact (`exact_sums`)."""
+    sums = {name: exact_sum(components[name]) for name in SUMS}
+    return components.group_by(["hour", *keys]).aggregate(**sums)
 
 
 def agent_usage(
@@ -93,16 +93,17 @@ def agent_usage(
     """One row per hour and keys, of agents that are not retired, with an execution or a cancelled run in the window.
 
     Args:
-        components: `usage_components` by these keys, of `hours` and the window before them.
+        components: `usage_components` of `hours` and the window before them.
         targets: for which agents are retired.
         hours: the hours to give rows for.
         window_hours: length of the evaluation window.
-        keys: columns that rows are told apart by.
+        keys: columns that rows are told apart by, some or all of `BY_PART`.
 
     Returns:
         All columns but those of the window.
     """
-    rows = merged_windows(components, keys, hours, window_hours, (*COUNTS, *AMOUNTS, *CANCELLED))
+    parts = components if len(hours) == 1 or set(keys) == set(BY_PART) else added_up(components, keys)
+    rows = merged_windows(parts, keys, hours, window_hours, SUMS)
     rows = with_targets_used(rows, targets, [])
     return rows.mutate(
         cost_source=ibis.cases(

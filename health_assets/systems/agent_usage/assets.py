@@ -7,16 +7,12 @@ from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.systems.agent_usage import FORMULA_VERSION
-from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_breakdown_components, usage_components
+from health_assets.systems.agent_usage.agent_usage import agent_usage, usage_components
 from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART
 
 
 def _components(inputs: Inputs) -> ir.Table:
     return usage_components(inputs.table("executions"), _cancellations(inputs))
-
-
-def _breakdown_components(inputs: Inputs) -> ir.Table:
-    return usage_breakdown_components(inputs.table("executions"), _cancellations(inputs))
 
 
 def _cancellations(inputs: Inputs) -> ir.Table | None:
@@ -26,18 +22,18 @@ def _cancellations(inputs: Inputs) -> ir.Table | None:
 
 
 def _usage(inputs: Inputs) -> ir.Table:
-    return _windows_of(inputs, "usage_components", BY_AGENT)
+    return _windows_by(inputs, BY_AGENT)
 
 
 def _breakdown(inputs: Inputs) -> ir.Table:
-    return _windows_of(inputs, "usage_breakdown_components", BY_PART)
+    return _windows_by(inputs, BY_PART)
 
 
-def _windows_of(inputs: Inputs, components: str, keys: Sequence[str]) -> ir.Table:
+def _windows_by(inputs: Inputs, keys: Sequence[str]) -> ir.Table:
     window_hours = inputs.settings.window_hours
-    parts = inputs.table(components, back_hours=window_hours)
-    rows = agent_usage(parts, inputs.targets, inputs.hours, window_hours, keys)
-    return inputs.with_windows(rows, components, window_hours)
+    components = inputs.table("usage_components", back_hours=window_hours)
+    rows = agent_usage(components, inputs.targets, inputs.hours, window_hours, keys)
+    return inputs.with_windows(rows, "usage_components", window_hours)
 
 
 def _costliest_by_hour(rows: ir.Table) -> ir.Table:
@@ -81,19 +77,7 @@ ASSETS = (
         name="usage_components",
         upstream=("executions", "cancellations"),
         rows=_components,
-        preview_title="costliest hours of agents",
-        preview_rows=_costliest_by_hour,
-        blocked_by=("raw_logs",),
-        empty_without="an execution or a cancelled run",
-        is_component=True,
-        curves=_spent,
-        formula_version=FORMULA_VERSION,
-    ),
-    Derived(
-        name="usage_breakdown_components",
-        upstream=("executions", "cancellations"),
-        rows=_breakdown_components,
-        preview_title="costliest hours of versions, models and users",
+        preview_title="costliest hours of versions, models and users of agents",
         preview_rows=_costliest_by_hour,
         blocked_by=("raw_logs",),
         empty_without="an execution or a cancelled run",
@@ -114,7 +98,7 @@ ASSETS = (
     ),
     Derived(
         name="usage_breakdown",
-        upstream=("usage_breakdown_components",),
+        upstream=("usage_components",),
         rows=_breakdown,
         preview_title="costliest versions, models and users of agents",
         preview_rows=_costliest,

@@ -54,11 +54,6 @@ def hours_of_parts_of_usage(source: Source) -> pd.DataFrame:
     return with_facts(frame, recorded, source.facts("executions", *COUNTED.values()))
 
 
-def hours_of_usage(source: Source) -> pd.DataFrame:
-    """`hours`, with the executions of all agents' windows, and those of the hours that the windows are made of."""
+def hours_of_windows(source: Source) -> pd.DataFrame:
+    """`hours`, with the executions of all windows, and those of the hours that the windows are made of."""
     return hours_with_windows(source, "executions", "usage_components")
-
-
-def hours_of_breakdown(source: Source) -> pd.DataFrame:
-    """`hours`, with the executions of all windows of the breakdown, and those of the hours that they are made of."""
-    return hours_with_windows(source, "executions", "usage_breakdown_components")

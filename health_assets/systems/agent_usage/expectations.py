@@ -1,7 +1,7 @@
 """Expectations of the tables of usage."""
 
 from health_assets.quality.every_table import OF_EVERY_TABLE
-from health_assets.quality.expectations import Check, HoursMaker, Suite, at_least, between, equal, one_of, unique
+from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
 from health_assets.scoring.prices import SOURCES
 from health_assets.scoring.usage import AMOUNTS
 from health_assets.systems.agent_usage import batches
@@ -29,17 +29,23 @@ ONE_ROW_OF_AGENT = Check(name="agent_has_one_row_per_hour", expectations=unique(
 ONE_ROW_OF_PART = Check(name="version_model_and_user_have_one_row_per_hour", expectations=unique("hour", *BY_PART))
 
 
-def _of_components(asset: str, one_row: Check) -> Suite:
-    agree = Check(
-        name="sums_agree_with_the_executions",
-        expectations=[one for name in (*batches.COUNTED, CANCELLED[0]) for one in equal(name, f"{name}_recorded")],
-        batch="hours",
-    )
-    checks = [*OF_ALL, one_row, agree]
-    return Suite(asset=asset, checks=checks, rows={"rows": batches.amounts}, hours=batches.hours_of_parts_of_usage)
+COMPONENTS = Suite(
+    asset="usage_components",
+    checks=[
+        *OF_ALL,
+        ONE_ROW_OF_PART,
+        Check(
+            name="sums_agree_with_the_executions",
+            expectations=[one for name in (*batches.COUNTED, CANCELLED[0]) for one in equal(name, f"{name}_recorded")],
+            batch="hours",
+        ),
+    ],
+    rows={"rows": batches.amounts},
+    hours=batches.hours_of_parts_of_usage,
+)
 
 
-def _of_windows(asset: str, one_row: Check, hours: HoursMaker) -> Suite:
+def _of_windows(asset: str, one_row: Check) -> Suite:
     checks = [
         *OF_ALL,
         one_row,
@@ -55,12 +61,7 @@ def _of_windows(asset: str, one_row: Check, hours: HoursMaker) -> Suite:
             batch="hours",
         ),
     ]
-    return Suite(asset=asset, checks=checks, rows={"rows": batches.usage}, hours=hours)
+    return Suite(asset=asset, checks=checks, rows={"rows": batches.usage}, hours=batches.hours_of_windows)
 
 
-SUITES = (
-    _of_components("usage_components", ONE_ROW_OF_AGENT),
-    _of_components("usage_breakdown_components", ONE_ROW_OF_PART),
-    _of_windows("agent_usage", ONE_ROW_OF_AGENT, batches.hours_of_usage),
-    _of_windows("usage_breakdown", ONE_ROW_OF_PART, batches.hours_of_breakdown),
-)
+SUITES = (COMPONENTS, _of_windows("agent_usage", ONE_ROW_OF_AGENT), _of_windows("usage_breakdown", ONE_ROW_OF_PART))

@@ -53,16 +53,10 @@ class WindowSums(Sums):
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
-class UsageComponent(Sums, OfAgent, Hourly, table=True):
+class UsageComponent(Sums, OfPart, Hourly, table=True):
     """Executions of each agent in the hour, with the tokens and the cost that they tell; a window is the sum."""
 
     __tablename__ = "usage_components"
-
-
-class UsageBreakdownComponent(Sums, OfPart, Hourly, table=True):
-    """The same of each agent, version, model and user."""
-
-    __tablename__ = "usage_breakdown_components"
 
 
 class AgentUsage(WindowSums, OfAgent, Windowed, table=True):
@@ -77,4 +71,4 @@ class UsageBreakdown(WindowSums, OfPart, Windowed, table=True):
     __tablename__ = "usage_breakdown"
 
 
-TABLES = (UsageComponent, UsageBreakdownComponent, AgentUsage, UsageBreakdown)
+TABLES = (UsageComponent, AgentUsage, UsageBreakdown)

@@ -19,6 +19,7 @@ from health_assets.apps.serving.history.owners import mark_models, mark_tools, n
 from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import columns_of
+from health_assets.scoring.exact_sums import as_number, exact_sum
 from health_assets.scoring.outcomes import NEGATIVE, POSITIVE
 from health_assets.scoring.prices import COMPUTED
 from health_assets.scoring.relations import first_line, lookup
@@ -35,6 +36,7 @@ from health_assets.warehouse.session import Session
 Rows = Callable[[Session, HourRange], ir.Table]
 More = Callable[[ir.Table, Session, HourRange, Rules], ir.Table]
 OF_WINDOWS = ("window_start", "window_end")
+_USAGE_OF_HOUR = ("executions", "successes", "input_tokens", "output_tokens", "cost_usd")
 ERROR_CHARACTERS = 300
 ERRORS_PER_HOUR = 20
 """Most errors of one agent that are kept of an hour, the most frequent ones; the others are one row without a text."""
@@ -87,10 +89,10 @@ def _agents(session: Session, hours: HourRange) -> ir.Table:
         "hour", "agent_id", "allowed_failures", "budget_spent", "n_1h", "failures_1h", "burn_rate_1h", "n_6h",
         "failures_6h", "burn_rate_6h",
     )  # fmt: skip
-    own = session.hours_of("usage_components", hours).select(
-        "hour", "agent_id", hour_executions="executions", hour_successes="successes", hour_input_tokens="input_tokens",
-        hour_output_tokens="output_tokens", hour_cost_usd="cost_usd",
-    )  # fmt: skip
+    parts = session.hours_of("usage_components", hours)
+    own = parts.group_by("hour", "agent_id").aggregate(
+        **{f"hour_{name}": as_number(exact_sum(parts[name])) for name in _USAGE_OF_HOUR}
+    )
     marks = session.hours_of("state_components", hours).select(
         "hour", "agent_id", "last_restart_at", "last_model_update_at", "last_capability_update_at",
         "last_model_switch_at", "last_model",

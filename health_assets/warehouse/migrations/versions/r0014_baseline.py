@@ -1149,35 +1149,12 @@ def upgrade() -> None:
     )
     op.create_index("usage_breakdown_by_hour", "usage_breakdown", ["hour"], unique=False)
     op.create_table(
-        "usage_breakdown_components",
+        "usage_components",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
         sa.Column("agent_version", sa.String(collation="C"), nullable=True),
         sa.Column("model", sa.String(collation="C"), nullable=True),
         sa.Column("user_id", sa.String(collation="C"), nullable=True),
-        sa.Column("executions", sa.BigInteger(), nullable=True),
-        sa.Column("successes", sa.BigInteger(), nullable=True),
-        sa.Column("executions_with_tokens", sa.BigInteger(), nullable=True),
-        sa.Column("executions_with_cost", sa.BigInteger(), nullable=True),
-        sa.Column("executions_with_computed_cost", sa.BigInteger(), nullable=True),
-        sa.Column("positive_feedback", sa.BigInteger(), nullable=True),
-        sa.Column("negative_feedback", sa.BigInteger(), nullable=True),
-        sa.Column("input_tokens", sa.BigInteger(), nullable=True),
-        sa.Column("output_tokens", sa.BigInteger(), nullable=True),
-        sa.Column("cache_read_tokens", sa.BigInteger(), nullable=True),
-        sa.Column("cache_creation_tokens", sa.BigInteger(), nullable=True),
-        sa.Column("reasoning_tokens", sa.BigInteger(), nullable=True),
-        sa.Column("cost_usd", sa.Double(), nullable=True),
-        sa.Column("cancelled_runs", sa.BigInteger(), nullable=True),
-        sa.Column("cancelled_input_tokens", sa.BigInteger(), nullable=True),
-        sa.Column("cancelled_output_tokens", sa.BigInteger(), nullable=True),
-        sa.Column("cancelled_cost_usd", sa.Double(), nullable=True),
-    )
-    op.create_index("usage_breakdown_components_by_hour", "usage_breakdown_components", ["hour"], unique=False)
-    op.create_table(
-        "usage_components",
-        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
         sa.Column("executions", sa.BigInteger(), nullable=True),
         sa.Column("successes", sa.BigInteger(), nullable=True),
         sa.Column("executions_with_tokens", sa.BigInteger(), nullable=True),

@@ -24,7 +24,7 @@ from health_assets_tests.support.projects import Project
 
 HOURS = HourRange(START, START + 38 * HOUR)
 """A whole day, and 14 hours of the next."""
-STEPS = ["ingest", "usage_components", "agent_usage", "usage_breakdown_components", "usage_breakdown"]
+STEPS = ["ingest", "usage_components", "agent_usage", "usage_breakdown"]
 STRANGER, OF_TEAM = View(), View(teams=frozenset({"b"}))
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[31m"
 LONG = "=" + "long" * 250
