@@ -28,7 +28,8 @@ from health_assets.logs.native import parsed_lines
 from health_assets.logs.native_records import RECORD_TYPES
 from health_assets.logs.otlp import parsed_spans
 from health_assets.logs.otlp_evaluations import parsed_evaluations
-from health_assets.logs.otlp_lines import SetAside, is_evaluation_log, is_otlp
+from health_assets.logs.otlp_lines import is_evaluation_log, is_otlp
+from health_assets.logs.otlp_set_aside import SetAside
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_evaluations, redacted_lines, redacted_spans
 from health_assets.logs.stores import is_trusted

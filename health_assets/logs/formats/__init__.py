@@ -19,6 +19,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from health_assets.logs.formats import (
+    agent_log_sessions,
+    agent_logs,
     claude_code,
     cline,
     codex,
@@ -62,6 +64,15 @@ class Format:
     read: Reader | None
 
 
+def _is_otlp_of_lines(opening: Opening) -> bool:
+    return opening.is_otlp_line and not agent_logs.recognizes(opening)
+
+
+def _is_otlp_document(opening: Opening) -> bool:
+    is_document = opening.is_foreign_object and otlp_document.is_document(opening.members)
+    return is_document and not agent_logs.recognizes_document(opening)
+
+
 def _is_langfuse_document(opening: Opening) -> bool:
     if opening.is_foreign_object and langfuse.is_page(opening.members):
         return not opening.listed or langfuse.is_record(opening.listed)
@@ -101,8 +112,9 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
 CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE = "Claude Code", "Codex", "Gemini CLI", "OpenCode"
 COPILOT_CLI, CLINE = "Copilot CLI", "Cline"
+AGENT_LOGS = "OTLP logs of coding agents"
 PRIVATE = (
-    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CLINE,
+    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CLINE, AGENT_LOGS,
     "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench",
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
@@ -122,8 +134,10 @@ TEXTS: tuple[tuple[re.Pattern[bytes], Reader], ...] = (
 FORMATS: tuple[Format, ...] = (
     Format(NATIVE, lambda of: native_document.is_record(of.record), None),
     Format(NATIVE, lambda of: of.is_document and native_document.is_record(of.members), native_document.read),
-    Format(OTLP, lambda of: of.is_otlp_line, None),
-    Format(OTLP, lambda of: of.is_foreign_object and otlp_document.is_document(of.members), otlp_document.read),
+    Format(OTLP, _is_otlp_of_lines, None),
+    Format(OTLP, _is_otlp_document, otlp_document.read),
+    Format(AGENT_LOGS, agent_logs.recognizes, agent_log_sessions.read_lines),
+    Format(AGENT_LOGS, agent_logs.recognizes_document, agent_log_sessions.read_document),
     Format(LANGFUSE, lambda of: langfuse.is_record(of.record), langfuse.read_lines),
     Format(LANGFUSE, _is_langfuse_document, langfuse.read_document),
     Format(PHOENIX, lambda of: phoenix.is_annotation(of.record), phoenix.read_lines),
@@ -162,6 +176,7 @@ FORMATS: tuple[Format, ...] = (
 DESCRIPTIONS = {
     NATIVE: (".jsonl, .json", "all records"),
     OTLP: (".json, .jsonl", "spans, executions, model calls, tool calls, results of evaluators"),
+    AGENT_LOGS: (".json, .jsonl", "executions, model calls, tool calls"),
     LANGFUSE: (".jsonl, .json", "spans, executions, model calls, tool calls, signals, results of evaluators"),
     PHOENIX: (".json, .jsonl", "spans, executions, model calls, tool calls, results of evaluators"),
     "LangSmith": (".json, .jsonl", "spans, executions, model calls, tool calls"),

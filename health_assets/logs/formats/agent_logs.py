@@ -1,0 +1,304 @@
+"""OpenTelemetry logs (OTLP-JSON) that coding agents write: lines of `resourceLogs`, to events.
+
+What belongs here: telling such lines from others, and what a log record says in whichever spelling. What does not: what
+the events of a session come to (`agent_log_sessions`). The mapping: docs/opentelemetry.md.
+
+Events hold prompts, commands and paths. None of them leaves this module: a content becomes its fingerprint, and a line
+that cannot be used its reason alone. Lines of a file that are of no coding agent are read as they are elsewhere.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from health_assets.logs.formats import native_document, otlp_document
+from health_assets.logs.formats.coding_turns import fingerprint
+from health_assets.logs.formats.foreign_lines import (
+    EPOCH,
+    Line,
+    Record,
+    Source,
+    UnusableRecordError,
+    as_time,
+    line_of,
+    rejected,
+)
+from health_assets.logs.formats.lines import texts
+from health_assets.logs.formats.opening import Opening
+from health_assets.logs.json_values import as_count, as_list, as_object
+from health_assets.logs.otlp_lines import LOGS_START, SNAKE_OF_CAMEL, is_otlp
+
+PREFIXES = ("claude_code", "codex", "gemini_cli")
+SERVICE = re.compile(r"claude-code|codex\w*|codex-[\w-]+|gemini-cli")
+"""The services of these agents: also records without an event that is known here hold what somebody asked."""
+EVENT = re.compile(rf"({'|'.join(PREFIXES)})\.([a-z_.]+)")
+_HINTS = (b'esourceLogs"', b'esource_logs"')
+_LINE_OF_LOGS = re.compile(LOGS_START.encode())
+_EVENT_IN_LINE = re.compile(rb'"(%s)\.[a-z_.]+"' % "|".join(PREFIXES).encode())
+_LOGS = re.compile(LOGS_START)
+_HOLDS_EVENT = re.compile(rf'"({"|".join(PREFIXES)})\.[a-z_.]+"')
+REDACTED = ("<REDACTED>", "[REDACTED]")
+"""What stands in place of a prompt that its user does not want to be logged."""
+EXIT_CODE = re.compile(r"^Process exited with code (-?\d{1,10})$", re.MULTILINE)
+BEFORE_OUTPUT = "\nOutput:\n"
+ASKS_FOR_TOOL = re.compile(r'(?<!\\)"functionCall"\s*:')
+"""A call of a tool in an answer of Gemini, and not in a text within it."""
+KEPT = (
+    "session.id", "conversation.id", "prompt.id", "prompt_id", "event.kind", "event.sequence", "app.version", "user.id",
+    "model", "role", "query_source", "request_id", "duration_ms", "status_code", "http.response.status_code",
+    "error_type", "command_name", "cost_usd", "tool_name", "function_name", "tool_use_id", "call_id", "success",
+    "decision", "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "input_token_count",
+    "output_token_count", "cached_token_count", "cache_write_token_count", "reasoning_token_count",
+    "cached_content_token_count", "thoughts_token_count", "tool_token_count",
+)  # fmt: skip
+"""Attributes that hold names, numbers and ids; of all others only what `_told` makes of them is kept."""
+
+NOT_JSON = "not valid JSON"
+UNKNOWN_LINE = "neither OTLP-JSON nor a record of the native format, in a file of OTLP logs of coding agents"
+TRACED = "Claude Code event of a trace, whose spans tell of it"
+REPEATED = "event of a coding agent that came twice"
+NO_EVENT = "log record of a coding agent that tells of no turn or call"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What a coding agent logged.
+
+    Args:
+        prefix: of its name, which tells the agent.
+        name: the rest of its name.
+        at: when it happened.
+        nanoseconds: the same as the record states it, which tells events of a millisecond apart.
+        line: number of its line.
+        version: version of the agent's service.
+        values: attributes without contents, and what was made of contents.
+    """
+
+    prefix: str
+    name: str
+    at: datetime
+    nanoseconds: str
+    line: int
+    version: str | None
+    values: Record
+
+    @property
+    def order(self) -> tuple[datetime, int]:
+        """Its place among the events of a session; events that share it stand as they were written."""
+        return self.at, as_count(self.values.get("event.sequence")) or 0
+
+
+@dataclass
+class Events:
+    """The events of a file, and what is told of its other records.
+
+    Args:
+        source: the file.
+        found: the events.
+    """
+
+    source: Source
+    found: list[Event] = field(default_factory=list)
+    _seen: set[int] = field(default_factory=set)
+
+    def take(self, number: int, text: str) -> Iterator[Line]:
+        """Take the events of a line; gives what else is in the line, and what of it cannot be used."""
+        if not is_otlp(text):
+            yield _native_or_rejected(number, text)
+        elif _LOGS.match(text) is None:
+            yield Line(number, text)
+        elif (resources := _resources(text)) is None:
+            holds_event = _HOLDS_EVENT.search(text) is not None
+            yield rejected(number, "", NOT_JSON) if holds_event else Line(number, text)
+        else:
+            own = [resource for resource in resources if _is_of_agent(resource)]
+            others = [resource for resource in resources if not _is_of_agent(resource)]
+            if not own:
+                yield Line(number, text)
+            elif others:
+                yield line_of(number, {"resourceLogs": others})
+            reasons = dict.fromkeys(reason for one in own for reason in self._take_resource(number, one))
+            yield from (rejected(number, "", reason) for reason in reasons)
+
+    def _take_resource(self, number: int, resource: Record) -> Iterator[str]:
+        """Take the events of a resource; gives the reasons why records cannot be used."""
+        version = _attributes(as_object(resource.get("resource"))).get("service.version")
+        for record in _records(resource):
+            names = _name_of(record)
+            if names is None:
+                self.source.notes[NO_EVENT] += 1
+            elif names[0] == "claude_code" and _is_in_trace(record):
+                self.source.notes[TRACED] += 1
+            elif (mark := hash(repr(record))) in self._seen:
+                self.source.notes[REPEATED] += 1
+            else:
+                self._seen.add(mark)
+                try:
+                    self.found.append(_event(number, names, version, record))
+                except UnusableRecordError as error:
+                    yield str(error)
+
+
+def recognizes(opening: Opening) -> bool:
+    """Whether a file that begins so has lines of OTLP-JSON, and one with logs of a coding agent among the first."""
+    if not opening.is_otlp_line or not any(hint in opening.head for hint in _HINTS):
+        return False
+    lines = opening.head.split(b"\n")
+    return any(_LINE_OF_LOGS.match(line) and _EVENT_IN_LINE.search(line) for line in lines)
+
+
+def recognizes_document(opening: Opening) -> bool:
+    """Whether a file that begins so is a document of OTLP-JSON with logs of a coding agent."""
+    if not opening.is_foreign_object or not otlp_document.is_document(opening.members):
+        return False
+    return any(hint in opening.head for hint in _HINTS) and _EVENT_IN_LINE.search(opening.head) is not None
+
+
+def events_of_lines(source: Source, events: Events) -> Iterator[Line]:
+    """Take the events of a file; gives the lines that hold none, as they are, and those that cannot be used."""
+    yield from _all(texts(source.blocks), events)
+
+
+def events_of_document(source: Source, events: Events) -> Iterator[Line]:
+    """The same of a document."""
+    read = otlp_document.read(source)
+    yield from _all((line if line.fault is not None else (line.number, line.text) for line in read), events)
+
+
+def _all(items: Iterable[tuple[int, str] | Line], events: Events) -> Iterator[Line]:
+    for item in items:
+        if isinstance(item, Line):
+            yield Line(item.number, "", item.fault)
+        else:
+            yield from events.take(*item)
+
+
+def _native_or_rejected(number: int, text: str) -> Line:
+    """A line that is not of OTLP; a part of one could hold anything."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return rejected(number, "", NOT_JSON)
+    is_native = isinstance(record, dict) and native_document.is_record(record)
+    return Line(number, text) if is_native else rejected(number, "", UNKNOWN_LINE)
+
+
+# -- log records -------------------------------------------------------------------------------------------------------
+
+
+def _of(record: Record, name: str) -> Any:
+    """A member in whichever of its two spellings."""
+    return record.get(name, record.get(SNAKE_OF_CAMEL.get(name, name)))
+
+
+def _resources(text: str) -> list[Record] | None:
+    """The resources of a line of logs; None where it is none that can be read."""
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    resources = _of(as_object(line), "resourceLogs")
+    return list(map(as_object, resources)) if isinstance(resources, list) else None
+
+
+def _records(resource: Record) -> Iterator[Record]:
+    for scope in as_list(_of(resource, "scopeLogs")):
+        yield from map(as_object, as_list(_of(as_object(scope), "logRecords")))
+
+
+def _attributes(owner: Record) -> Record:
+    """Attributes with one value, by name."""
+    items = [as_object(item) for item in as_list(owner.get("attributes"))]
+    return {item["key"]: _value(item.get("value")) for item in items if isinstance(item.get("key"), str)}
+
+
+def _value(value: Any) -> Any:
+    """The value of an attribute; None where it is a list or an object."""
+    value = as_object(value)
+    kinds = ("stringValue", "intValue", "doubleValue", "boolValue")
+    found = next((own for kind in kinds if (own := _of(value, kind)) is not None), None)
+    return found if isinstance(found, str | int | float) else None
+
+
+def _name_of(record: Record) -> tuple[str, str] | None:
+    """The agent and the name of an event. Claude Code states the whole name in the body alone, Codex an attribute."""
+    event_name = _attribute(record, "event.name")
+    for name in (event_name, _value(record.get("body")), _of(record, "eventName")):
+        if isinstance(name, str) and (found := EVENT.fullmatch(name)):
+            return found[1], found[2]
+    return None
+
+
+def _attribute(owner: Record, name: str) -> Any:
+    items = (as_object(item) for item in as_list(owner.get("attributes")))
+    return next((_value(item.get("value")) for item in items if item.get("key") == name), None)
+
+
+def _is_of_agent(resource: Record) -> bool:
+    service = _attribute(as_object(resource.get("resource")), "service.name")
+    is_service = isinstance(service, str) and SERVICE.fullmatch(service) is not None
+    return is_service or any(_name_of(record) for record in _records(resource))
+
+
+def _is_in_trace(record: Record) -> bool:
+    trace = _of(record, "traceId")
+    return isinstance(trace, str) and trace.strip("0") != ""
+
+
+def _event(number: int, names: tuple[str, str], version: Any, record: Record) -> Event:
+    values = _attributes(record)
+    at, nanoseconds = _time(record, values.get("event.timestamp"))
+    return Event(
+        prefix=names[0], name=names[1], at=at, nanoseconds=nanoseconds, line=number,
+        version=version if isinstance(version, str) else None, values=_without_contents(values),
+    )  # fmt: skip
+
+
+def _time(record: Record, stated: Any) -> tuple[datetime, str]:
+    """When an event happened. The time of Codex's records is 0, and that of their observation is not."""
+    written = [str(_of(record, name) or "") for name in ("timeUnixNano", "observedTimeUnixNano")]
+    nanoseconds = next((own for own in written if re.fullmatch("[0-9]{1,19}", own) and int(own)), "")
+    if stated is not None:
+        try:
+            return as_time(stated, "event.timestamp"), nanoseconds
+        except UnusableRecordError:
+            raise UnusableRecordError("event.timestamp must be ISO 8601") from None
+    if not nanoseconds:
+        raise UnusableRecordError("the time of an event is missing")
+    return EPOCH + timedelta(microseconds=int(nanoseconds) // 1000), nanoseconds
+
+
+def _without_contents(values: Record) -> Record:
+    """Attributes that hold no content, and what is kept of contents."""
+    kept = {name: values[name] for name in KEPT if values.get(name) is not None}
+    return kept | {name: own for name, own in _told(values) if own is not None}
+
+
+def _told(values: Record) -> Iterator[tuple[str, Any]]:
+    """What is kept of contents, under names of its own."""
+    prompt, output = values.get("prompt"), values.get("output")
+    yield "asked", None if prompt in REDACTED else fingerprint(prompt)
+    yield "arguments", _arguments(values)
+    yield "has_error", True if any(values.get(name) is not None for name in ("error", "error.message")) else None
+    if isinstance(output, str):
+        code = EXIT_CODE.search(output.partition(BEFORE_OUTPUT)[0])
+        yield "exit_code", int(code[1]) if code else None
+    answer = values.get("response_text")
+    yield "asks_for_tool", ASKS_FOR_TOOL.search(answer) is not None if isinstance(answer, str) else None
+
+
+def _arguments(values: Record) -> str | None:
+    """The fingerprint of a tool's arguments, equal to that of the session's own file; None where they were cut."""
+    text = next((own for name in ("tool_input", "arguments", "function_args") if (own := values.get(name))), None)
+    if not isinstance(text, str):
+        return None
+    size = as_count(values.get("tool_input_size_bytes"))
+    if size is not None and size != len(text.encode(errors="replace")):
+        return None
+    try:
+        return fingerprint(json.loads(text))
+    except (ValueError, RecursionError, UnusableRecordError):
+        return fingerprint(text)
