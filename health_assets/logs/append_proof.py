@@ -64,8 +64,9 @@ def _proven(file: RawFile, before: Identity) -> Beginning | None:
         while left := before.plain_bytes - hasher.plain_bytes:
             check()
             is_first = not hasher.plain_bytes
-            block = raw.read(min(BLOCK_BYTES, left))
-            if not block or (is_first and not _may_be(file, block, before)):
+            shown = raw.read(BLOCK_BYTES if is_first else min(BLOCK_BYTES, left))
+            block = shown[:left]
+            if not block or (is_first and not _may_be(file, shown, before)):
                 return None
             hasher.add(block)
             lines += block.count(NEWLINE)
@@ -89,9 +90,10 @@ def _proven(file: RawFile, before: Identity) -> Beginning | None:
 def _may_be(file: RawFile, block: bytes, before: Identity) -> bool:
     """Whether a file with this first block may begin with a log, and is one whose own lines are parsed.
 
-    The first line that is not blank tells the format, so it has to be there.
+    The first line that is not blank tells the format, so it has to be there; a later one may tell another format, also
+    one that was written since.
     """
-    if not before.heads.startswith(heads_of(file, block[:HEAD_BYTES])):
+    if not before.heads.startswith(heads_of(file, block[: min(HEAD_BYTES, before.plain_bytes)])):
         return False
     head = without_mark(block)
     is_shown = NEWLINE in head.lstrip() and not block.startswith(UTF_16_MARKS)

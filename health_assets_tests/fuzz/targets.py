@@ -27,6 +27,7 @@ from health_assets.logs.files import Notes, list_files
 from health_assets.logs.reader import reading
 from health_assets.systems.survey.surveyed_agents import load_registry
 from health_assets_tests.support import (
+    agent_logs_made,
     coding_agents_made,
     coding_sessions_made,
     exports_made,
@@ -511,6 +512,12 @@ TARGETS: dict[str, Target] = {
         lambda: [coding_sessions_made.as_lines(coding_agents_made.COPILOT)], as_documents("events.jsonl"), 100
     ),
     "cline": Target(lambda: dumped(coding_agents_made.CLINE), as_documents("ui_messages.json"), 100),
+    "agent_logs": Target(
+        lambda: list(map(agent_logs_made.dumped, agent_logs_made.SESSIONS.values())), as_documents("logs.jsonl"), 100
+    ),
+    "agent_log_documents": Target(
+        lambda: dumped(*(one for lines in agent_logs_made.SESSIONS.values() for one in lines)), as_documents("logs.json"), 100
+    ),
     "langsmith": Target(lambda: dumped(exports_made.LANGSMITH), as_documents("runs.json"), 100),
     "langsmith_lines": Target(lambda: [b"\n".join(dumped(*exports_made.LANGSMITH))], as_documents("runs.jsonl"), 100),
     "mlflow": Target(

@@ -30,6 +30,8 @@ NAME_OF_TARGET = {
     "gemini_cli": ("Gemini CLI", "chat.jsonl"), "gemini_cli_old": ("Gemini CLI", "chat.json"),
     "opencode": ("OpenCode", "session.json"),
     "copilot_cli": ("Copilot CLI", "events.jsonl"), "cline": ("Cline", "ui_messages.json"),
+    "agent_logs": ("OTLP logs of coding agents", "logs.jsonl"),
+    "agent_log_documents": ("OTLP logs of coding agents", "logs.json"),
     "langsmith": ("LangSmith", "runs.json"), "langsmith_lines": ("LangSmith", "runs.jsonl"),
     "mlflow": ("MLflow", "traces.json"), "mlflow_lines": ("MLflow", "traces.jsonl"),
     "phoenix_spans": ("Phoenix", "spans.json"), "phoenix_span_lines": ("Phoenix", "spans.jsonl"),

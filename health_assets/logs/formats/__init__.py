@@ -129,6 +129,7 @@ TEXTS: tuple[tuple[re.Pattern[bytes], Reader], ...] = (
     (opencode.TEXT, opencode.read),
     (copilot_cli.TEXT, copilot_cli.read),
     (cline.TEXT, cline.read),
+    (agent_logs.TEXT, agent_log_sessions.read_lines),
 )
 """Texts that sessions have in their first KiB, and the readers of these."""
 FORMATS: tuple[Format, ...] = (

@@ -125,7 +125,7 @@ class _Session:
 
     def _is_certain(self, turn: _LoggedTurn) -> bool:
         """Whether a session's last turn ended, rather than that a tool may be at work of which no event tells yet."""
-        return turn.is_certain or turn.outcome == FAILURE
+        return turn.is_certain
 
     def _closed(self, turn: _LoggedTurn, *, is_last: bool) -> Iterator[Line]:
         self._note(UNANSWERED, len(turn.at_work))
@@ -147,11 +147,9 @@ class _Session:
         return as_name(event.values.get("prompt.id"))
 
     def _turn_of(self, event: Event) -> _LoggedTurn | None:
-        prompt_id = self._prompt_id(event)
+        prompt_id, turn = self._prompt_id(event), self.turns[-1] if self.turns else None
         if prompt_id is not None:
             turn = self._of_prompt.get(prompt_id)
-        else:
-            turn = self.turns[-1] if self.turns else None
         if turn is not None:
             turn.line = max(turn.line, event.line)
         return turn
@@ -176,7 +174,7 @@ class _Session:
         is_new = prompt_id is not None and prompt_id not in self._of_prompt
         turn = _LoggedTurn(
             execution_id=prompt_id if is_new and prompt_id is not None else timed,
-            known=present(known), started_at=event.at, line=event.line,
+            known=present(known), started_at=event.at, model=_model(event), line=event.line,
         )  # fmt: skip
         self.turns.append(turn)
         if prompt_id is not None:
@@ -189,14 +187,30 @@ class _Session:
         return f"{self.session_id}:{event.name}:{event.nanoseconds or event.at.isoformat()}"
 
     def _answered(
-        self, event: Event, *, call_id: str | None, is_main: bool, latency_ms: float | None, usage: Record
+        self,
+        event: Event,
+        usage: Record,
+        latency_ms: float | None,
+        *,
+        call_id: str | None = None,
+        is_main: bool = True,
+        is_certain: bool = False,
     ) -> Record:
-        """The model call of an answer, which may end a turn."""
+        """The model call of an answer, which may end a turn.
+
+        Args:
+            event: tells of it.
+            usage: tokens and cost.
+            latency_ms: its duration.
+            call_id: its id.
+            is_main: whether the agent itself asked, and no subagent.
+            is_certain: whether tools would be told that it asked for and that are at work.
+        """
         turn, model = self._turn_of(event), _model(event)
         if turn is not None and is_main:
             turn.api_calls += 1
             turn.model = turn.model or model
-            turn.end(SUCCESS, event.at, is_certain=False)
+            turn.end(SUCCESS, event.at, is_certain=is_certain)
         return self._model_call(event, turn, call_id, SUCCESS, latency_ms) | present(usage)
 
     def _failed(self, event: Event, *, call_id: str | None, is_main: bool, status: Any) -> Record:
@@ -227,16 +241,18 @@ class _Session:
     def _asked_for(self, event: Event, call_id: str | None, *, is_allowed: bool) -> None:
         """Note that a tool begins, or that it must not."""
         turn, tool = self._turn_of(event), as_name(event.values.get("tool_name"))
-        if call_id is None or tool is None:
-            raise UnusableRecordError("name or id of a tool call is missing")
+        if tool is None:
+            raise UnusableRecordError("name of a tool is missing")
         if not is_allowed:
             self._note(NOT_ALLOWED)
-            self._denied.add(call_id)
-        if turn is not None:
+            self._denied.add(call_id or "")
+        if turn is None:
+            return
+        turn.go_on()
+        if call_id is not None or not is_allowed:
             turn.actions.append(tool)
-            turn.go_on()
-            if is_allowed:
-                turn.at_work.add(call_id)
+        if call_id is not None and is_allowed:
+            turn.at_work.add(call_id)
 
     def _tool_ended(self, event: Event, call_id: str | None, tool: str | None, error: str | None) -> Iterator[Record]:
         """The tool call of a result."""
@@ -250,13 +266,11 @@ class _Session:
             turn.go_on()
         if call_id in self._denied:
             return
-        arguments = event.values.get("arguments")
         call = ToolCall(
-            tool=tool, of=self._of(event, turn), started_at=_before(event.at, duration_ms), arguments=arguments, turn=turn
+            tool=tool, of=self._of(event, turn), started_at=event.at, arguments=event.values.get("arguments"), turn=turn
         )
-        yield call.record(
-            call_id or self._own_id(event), event.at, latency_ms=duration_ms, error=error, result=None
-        )  # fmt: skip
+        own_id = call_id or self._own_id(event)
+        yield call.record(own_id, event.at, latency_ms=duration_ms, error=error, result=None)
 
 
 class _ClaudeCode(_Session):
@@ -272,10 +286,8 @@ class _ClaudeCode(_Session):
         if event.name == "user_prompt":
             self._begin(event, as_name(values.get("app.version")) or event.version)
         elif event.name == "api_request":
-            yield self._answered(
-                event, call_id=as_name(values.get("request_id")), is_main=is_main,
-                latency_ms=as_number(values.get("duration_ms")), usage=_claude_usage(values),
-            )  # fmt: skip
+            latency_ms, own_id = as_number(values.get("duration_ms")), as_name(values.get("request_id"))
+            yield self._answered(event, _claude_usage(values), latency_ms, call_id=own_id, is_main=is_main)
         elif event.name == "assistant_response" and is_main:
             self._tells_texts, turn = True, self._turn_of(event)
             if turn is not None and turn.outcome == SUCCESS:
@@ -313,16 +325,12 @@ class _Codex(_Session):
         elif event.name == "sse_event" and is_completed:
             requested_at, self._requested_at = self._requested_at, None
             latency_ms = (event.at - requested_at) / timedelta(milliseconds=1) if requested_at else None
-            yield self._answered(
-                event, call_id=None, is_main=True, latency_ms=latency_ms, usage=_codex_usage(values)
-            )  # fmt: skip
-        elif event.name in ("api_request", "sse_event") and (
-            "has_error" in values or (as_count(values.get("http.response.status_code")) or 0) >= BAD_STATUS
-        ):
+            yield self._answered(event, _codex_usage(values), latency_ms, is_certain=True)
+        elif event.name in ("api_request", "sse_event") and self._is_of_model(values) and _has_failed(values):
             self._requested_at = None
             status = values.get("http.response.status_code")
             yield self._failed(event, call_id=None, is_main=True, status=status)
-        elif event.name == "api_request":
+        elif event.name == "api_request" and self._is_of_model(values):
             self._requested_at = _before(event.at, as_number(values.get("duration_ms")))
             if turn := self._turn_of(event):
                 turn.go_on()
@@ -336,9 +344,10 @@ class _Codex(_Session):
         else:
             self._note(NO_EVENT)
 
-    def _is_certain(self, turn: _LoggedTurn) -> bool:
-        """A tool that runs is told when it begins."""
-        return True
+    @staticmethod
+    def _is_of_model(values: Record) -> bool:
+        """Whether a request asks a model, rather than for a list of models; older versions do not tell."""
+        return "/responses" in str(values.get("endpoint", "/responses"))
 
 
 class _GeminiCli(_Session):
@@ -362,10 +371,8 @@ class _GeminiCli(_Session):
         if event.name == "user_prompt":
             self._begin(event, None)
         elif event.name == "api_response":
-            yield self._answered(
-                event, call_id=None, is_main=is_main, latency_ms=as_number(values.get("duration_ms")),
-                usage=_gemini_usage(values),
-            )  # fmt: skip
+            latency_ms = as_number(values.get("duration_ms"))
+            yield self._answered(event, _gemini_usage(values), latency_ms, is_main=is_main)
             if is_main and (turn := self._turn_of(event)):
                 asks_for_tool = values.get("asks_for_tool")
                 if asks_for_tool:
@@ -401,6 +408,10 @@ _SESSIONS: dict[str, type[_Session]] = {"claude_code": _ClaudeCode, "codex": _Co
 def _model(event: Event) -> str | None:
     model = as_name(event.values.get("model"))
     return model and CONTEXT_SUFFIX.sub("", model)
+
+
+def _has_failed(values: Record) -> bool:
+    return "has_error" in values or (as_count(values.get("http.response.status_code")) or 0) >= BAD_STATUS
 
 
 def _is_false(value: Any) -> bool:

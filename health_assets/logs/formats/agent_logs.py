@@ -29,17 +29,18 @@ from health_assets.logs.formats.foreign_lines import (
 from health_assets.logs.formats.lines import texts
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.json_values import as_count, as_list, as_object
-from health_assets.logs.otlp_lines import LOGS_START, SNAKE_OF_CAMEL, is_otlp
+from health_assets.logs.otlp_lines import LOGS_START, SNAKE_OF_CAMEL, UNSERVED_REASON, is_otlp
 
 PREFIXES = ("claude_code", "codex", "gemini_cli")
-SERVICE = re.compile(r"claude-code|codex\w*|codex-[\w-]+|gemini-cli")
-"""The services of these agents: also records without an event that is known here hold what somebody asked."""
+SCOPE = re.compile(r"com\.anthropic\.claude_code\..*|codex_.*|gemini-cli")
+"""Scopes of these agents' records: also those without an event may hold what somebody asked."""
+TEXT = re.compile(rb'^\s*\{\s*"resource_?[lL]ogs"\s*:[^\n]*(claude|codex|gemini)')
+"""The beginning of such a file whose first line has no end yet."""
 EVENT = re.compile(rf"({'|'.join(PREFIXES)})\.([a-z_.]+)")
 _HINTS = (b'esourceLogs"', b'esource_logs"')
 _LINE_OF_LOGS = re.compile(LOGS_START.encode())
 _EVENT_IN_LINE = re.compile(rb'"(%s)\.[a-z_.]+"' % "|".join(PREFIXES).encode())
-_LOGS = re.compile(LOGS_START)
-_HOLDS_EVENT = re.compile(rf'"({"|".join(PREFIXES)})\.[a-z_.]+"')
+_LOGS, _METRICS = re.compile(LOGS_START), re.compile(LOGS_START.replace("Logs|_logs", "Metrics|_metrics"))
 REDACTED = ("<REDACTED>", "[REDACTED]")
 """What stands in place of a prompt that its user does not want to be logged."""
 EXIT_CODE = re.compile(r"^Process exited with code (-?\d{1,10})$", re.MULTILINE)
@@ -49,7 +50,7 @@ ASKS_FOR_TOOL = re.compile(r'(?<!\\)"functionCall"\s*:')
 KEPT = (
     "session.id", "conversation.id", "prompt.id", "prompt_id", "event.kind", "event.sequence", "app.version", "user.id",
     "model", "role", "query_source", "request_id", "duration_ms", "status_code", "http.response.status_code",
-    "error_type", "command_name", "cost_usd", "tool_name", "function_name", "tool_use_id", "call_id", "success",
+    "endpoint", "error_type", "cost_usd", "tool_name", "function_name", "tool_use_id", "call_id", "success",
     "decision", "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "input_token_count",
     "output_token_count", "cached_token_count", "cache_write_token_count", "reasoning_token_count",
     "cached_content_token_count", "thoughts_token_count", "tool_token_count",
@@ -58,6 +59,7 @@ KEPT = (
 
 NOT_JSON = "not valid JSON"
 UNKNOWN_LINE = "neither OTLP-JSON nor a record of the native format, in a file of OTLP logs of coding agents"
+METRICS = UNSERVED_REASON.format(what="metrics", field="resourceMetrics")
 TRACED = "Claude Code event of a trace, whose spans tell of it"
 REPEATED = "event of a coding agent that came twice"
 NO_EVENT = "log record of a coding agent that tells of no turn or call"
@@ -108,18 +110,19 @@ class Events:
         """Take the events of a line; gives what else is in the line, and what of it cannot be used."""
         if not is_otlp(text):
             yield _native_or_rejected(number, text)
+        elif _METRICS.match(text):
+            yield rejected(number, "", METRICS)
         elif _LOGS.match(text) is None:
             yield Line(number, text)
         elif (resources := _resources(text)) is None:
-            holds_event = _HOLDS_EVENT.search(text) is not None
-            yield rejected(number, "", NOT_JSON) if holds_event else Line(number, text)
+            yield rejected(number, "", NOT_JSON)
         else:
             own = [resource for resource in resources if _is_of_agent(resource)]
             others = [resource for resource in resources if not _is_of_agent(resource)]
             if not own:
                 yield Line(number, text)
             elif others:
-                yield line_of(number, {"resourceLogs": others})
+                yield _line_of_logs(number, others)
             reasons = dict.fromkeys(reason for one in own for reason in self._take_resource(number, one))
             yield from (rejected(number, "", reason) for reason in reasons)
 
@@ -132,7 +135,7 @@ class Events:
                 self.source.notes[NO_EVENT] += 1
             elif names[0] == "claude_code" and _is_in_trace(record):
                 self.source.notes[TRACED] += 1
-            elif (mark := hash(repr(record))) in self._seen:
+            elif (mark := _mark(names, record)) in self._seen:
                 self.source.notes[REPEATED] += 1
             else:
                 self._seen.add(mark)
@@ -143,8 +146,12 @@ class Events:
 
 
 def recognizes(opening: Opening) -> bool:
-    """Whether a file that begins so has lines of OTLP-JSON, and one with logs of a coding agent among the first."""
-    if not opening.is_otlp_line or not any(hint in opening.head for hint in _HINTS):
+    """Whether a file that begins so has lines of OTLP-JSON, and one with logs of a coding agent among the first.
+
+    Its first line may be damaged.
+    """
+    is_lines = opening.is_otlp_line or (opening.is_named_lines and not opening.record)
+    if not is_lines or not any(hint in opening.head for hint in _HINTS):
         return False
     lines = opening.head.split(b"\n")
     return any(_LINE_OF_LOGS.match(line) and _EVENT_IN_LINE.search(line) for line in lines)
@@ -174,6 +181,13 @@ def _all(items: Iterable[tuple[int, str] | Line], events: Events) -> Iterator[Li
             yield Line(item.number, "", item.fault)
         else:
             yield from events.take(*item)
+
+
+def _line_of_logs(number: int, resources: list[Record]) -> Line:
+    try:
+        return line_of(number, {"resourceLogs": resources})
+    except UnusableRecordError as error:
+        return rejected(number, "", str(error))
 
 
 def _native_or_rejected(number: int, text: str) -> Line:
@@ -238,14 +252,20 @@ def _attribute(owner: Record, name: str) -> Any:
 
 
 def _is_of_agent(resource: Record) -> bool:
-    service = _attribute(as_object(resource.get("resource")), "service.name")
-    is_service = isinstance(service, str) and SERVICE.fullmatch(service) is not None
-    return is_service or any(_name_of(record) for record in _records(resource))
+    scopes = (as_object(as_object(own).get("scope")).get("name") for own in as_list(_of(resource, "scopeLogs")))
+    is_scope = any(isinstance(name, str) and SCOPE.fullmatch(name) for name in scopes)
+    return is_scope or any(_name_of(record) for record in _records(resource))
 
 
 def _is_in_trace(record: Record) -> bool:
     trace = _of(record, "traceId")
     return isinstance(trace, str) and trace.strip("0") != ""
+
+
+def _mark(names: tuple[str, str], record: Record) -> int:
+    """Equal for records that were delivered twice."""
+    stamps = [str(_of(record, name)) for name in ("timeUnixNano", "observedTimeUnixNano", "spanId")]
+    return hash((names, *stamps, frozenset(_attributes(record).items())))
 
 
 def _event(number: int, names: tuple[str, str], version: Any, record: Record) -> Event:
