@@ -18,6 +18,7 @@ from health_assets_tests.support import agent_logs_made as made
 from health_assets_tests.support import coding_sessions_made as sessions
 from health_assets_tests.support.coding_sessions_made import SESSION, ZERO
 from health_assets_tests.support.foreign_lines import lines_of
+from health_assets_tests.support.logs_made import execution, line
 from health_assets_tests.support.projects import Project, assert_lines_are_conserved
 
 HOUR = datetime(2026, 6, 7, 13, tzinfo=UTC)
@@ -140,6 +141,7 @@ def test_a_session_of_claude_code_and_its_logs_tell_of_the_same_executions(proje
     project.write_bytes("b.jsonl", sessions.as_lines(written))
     project.materialize(HourRange.of(HOUR), only=["ingest"])
     assert project.query("SELECT count(*) FROM executions") == [(1,)]
+    assert project.query("SELECT count(*) FROM model_calls") == [(4,)]
 
 
 def test_logs_of_an_older_claude_code_have_turns_from_prompt_to_prompt(project: Project) -> None:
@@ -369,6 +371,22 @@ def test_what_else_such_a_file_holds_is_read_as_it_is_elsewhere(project: Project
     assert project.query("SELECT name, value FROM evaluations") == [("polite", 0.5)]
     rejected = project.query("SELECT line_number, reason, raw FROM rejected_records ORDER BY line_number")
     assert rejected == [(1, NOT_USED, json.dumps(lines[0])), (3, agent_logs.METRICS, "")]
+
+
+def test_native_lines_of_such_a_file_are_read_unless_it_begins_with_one(project: Project) -> None:
+    native = line(execution("e1", "planner", HOUR)).encode() + b"\n"
+    ingested(project, last=session("codex") + native)
+    assert project.query("SELECT count(*) FROM executions") == [(4,)]
+    ingested(project, last=native + session("codex"))
+    assert project.query("SELECT count(*) FROM executions") == [(1,)]
+    assert project.query("SELECT DISTINCT reason FROM rejected_records") == [(NOT_USED,)]
+
+
+def test_logs_beyond_the_first_8_mib_do_not_make_a_file_one_of_coding_agents(project: Project) -> None:
+    before = made.dumped([{"resourceMetrics": [], "padding": "x" * (1 << 20)}])
+    for count, found in ((7, 3), (9, 0)):
+        project.write_bytes("all.jsonl", before * count + session("codex"))
+        assert len([row for row in lines_of(project)[0] if '"type": "execution"' in row["line"]]) == found
 
 
 def test_logs_of_other_programs_stay_what_they_are(project: Project) -> None:

@@ -69,7 +69,7 @@ def _records(source: Source, events: list[Event]) -> Iterator[Line]:
     named = [event for event in events if _session_id(event) is not None]
     named.sort(key=lambda event: (event.prefix, _session_id(event) or "", *event.order))
     for (prefix, session_id), own in groupby(named, key=lambda event: (event.prefix, _session_id(event) or "")):
-        lines += _SESSIONS[prefix](source, session_id).lines(own)
+        lines += _SESSIONS[prefix](source=source, session_id=session_id).lines(own)
     yield from sorted(lines, key=lambda line: line.number)
 
 
@@ -90,7 +90,7 @@ class _LoggedTurn(Turn):
     at_work: set[str] = field(default_factory=set)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Session:
     """What is known after some events of a session.
 
@@ -101,9 +101,9 @@ class _Session:
 
     source: Source
     session_id: str
-    turns: list[_LoggedTurn] = field(default_factory=list)
-    _of_prompt: dict[str, _LoggedTurn] = field(default_factory=dict)
-    _denied: set[str] = field(default_factory=set)
+    turns: list[_LoggedTurn] = field(default_factory=list, init=False)
+    _of_prompt: dict[str, _LoggedTurn] = field(default_factory=dict, init=False)
+    _denied: set[str] = field(default_factory=set, init=False)
 
     tool: ClassVar[str]
     agent_id: ClassVar[str]

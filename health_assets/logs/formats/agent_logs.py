@@ -104,7 +104,7 @@ class Events:
 
     source: Source
     found: list[Event] = field(default_factory=list)
-    _seen: set[int] = field(default_factory=set)
+    _seen: set[int] = field(default_factory=set, init=False)
 
     def take(self, number: int, text: str) -> Iterator[Line]:
         """Take the events of a line; gives what else is in the line, and what of it cannot be used."""
