@@ -37,10 +37,11 @@ SCOPE = re.compile(r"com\.anthropic\.claude_code\..*|codex_.*|gemini-cli")
 TEXT = re.compile(rb'^\s*\{\s*"resource_?[lL]ogs"\s*:[^\n]*(claude|codex|gemini)')
 """The beginning of such a file whose first line has no end yet."""
 EVENT = re.compile(rf"({'|'.join(PREFIXES)})\.([a-z_.]+)")
-_HINTS = (b'esourceLogs"', b'esource_logs"')
 _LINE_OF_LOGS = re.compile(LOGS_START.encode())
 _EVENT_IN_LINE = re.compile(rb'"(%s)\.[a-z_.]+"' % "|".join(PREFIXES).encode())
 _LOGS, _METRICS = re.compile(LOGS_START), re.compile(LOGS_START.replace("Logs|_logs", "Metrics|_metrics"))
+_KINDS = {spelled for kind in ("stringValue", "intValue", "doubleValue", "boolValue")
+          for spelled in (kind, SNAKE_OF_CAMEL[kind])}  # fmt: skip
 REDACTED = ("<REDACTED>", "[REDACTED]")
 """What stands in place of a prompt that its user does not want to be logged."""
 EXIT_CODE = re.compile(r"^Process exited with code (-?\d{1,10})$", re.MULTILINE)
@@ -130,17 +131,18 @@ class Events:
         """Take the events of a resource; gives the reasons why records cannot be used."""
         version = _attributes(as_object(resource.get("resource"))).get("service.version")
         for record in _records(resource):
-            names = _name_of(record)
+            values = _attributes(record)
+            names = _name_of(record, values.get("event.name"))
             if names is None:
                 self.source.notes[NO_EVENT] += 1
             elif names[0] == "claude_code" and _is_in_trace(record):
                 self.source.notes[TRACED] += 1
-            elif (mark := _mark(names, record)) in self._seen:
+            elif (mark := _mark(names, record, values)) in self._seen:
                 self.source.notes[REPEATED] += 1
             else:
                 self._seen.add(mark)
                 try:
-                    self.found.append(_event(number, names, version, record))
+                    self.found.append(_event(number, names, version, record, values))
                 except UnusableRecordError as error:
                     yield str(error)
 
@@ -151,7 +153,7 @@ def recognizes(opening: Opening) -> bool:
     Its first line may be damaged.
     """
     is_lines = opening.is_otlp_line or (opening.is_named_lines and not opening.record)
-    if not is_lines or not any(hint in opening.head for hint in _HINTS):
+    if not is_lines or not opening.holds_otlp_logs:
         return False
     lines = opening.head.split(b"\n")
     return any(_LINE_OF_LOGS.match(line) and _EVENT_IN_LINE.search(line) for line in lines)
@@ -161,7 +163,7 @@ def recognizes_document(opening: Opening) -> bool:
     """Whether a file that begins so is a document of OTLP-JSON with logs of a coding agent."""
     if not opening.is_foreign_object or not otlp_document.is_document(opening.members):
         return False
-    return any(hint in opening.head for hint in _HINTS) and _EVENT_IN_LINE.search(opening.head) is not None
+    return opening.holds_otlp_logs and _EVENT_IN_LINE.search(opening.head) is not None
 
 
 def events_of_lines(source: Source, events: Events) -> Iterator[Line]:
@@ -231,16 +233,18 @@ def _attributes(owner: Record) -> Record:
 
 def _value(value: Any) -> Any:
     """The value of an attribute; None where it is a list or an object."""
-    value = as_object(value)
-    kinds = ("stringValue", "intValue", "doubleValue", "boolValue")
-    found = next((own for kind in kinds if (own := _of(value, kind)) is not None), None)
-    return found if isinstance(found, str | int | float) else None
+    for kind, of in value.items() if isinstance(value, dict) else ():
+        if kind in _KINDS and isinstance(of, str | int | float):
+            return of
+    return None
 
 
-def _name_of(record: Record) -> tuple[str, str] | None:
-    """The agent and the name of an event. Claude Code states the whole name in the body alone, Codex an attribute."""
-    event_name = _attribute(record, "event.name")
-    for name in (event_name, _value(record.get("body")), _of(record, "eventName")):
+def _name_of(record: Record, stated: Any) -> tuple[str, str] | None:
+    """The agent and the name of an event.
+
+    Claude Code states the whole name in the body alone, the others as an attribute.
+    """
+    for name in (stated, _value(record.get("body")), _of(record, "eventName")):
         if isinstance(name, str) and (found := EVENT.fullmatch(name)):
             return found[1], found[2]
     return None
@@ -254,7 +258,7 @@ def _attribute(owner: Record, name: str) -> Any:
 def _is_of_agent(resource: Record) -> bool:
     scopes = (as_object(as_object(own).get("scope")).get("name") for own in as_list(_of(resource, "scopeLogs")))
     is_scope = any(isinstance(name, str) and SCOPE.fullmatch(name) for name in scopes)
-    return is_scope or any(_name_of(record) for record in _records(resource))
+    return is_scope or any(_name_of(record, _attribute(record, "event.name")) for record in _records(resource))
 
 
 def _is_in_trace(record: Record) -> bool:
@@ -262,14 +266,13 @@ def _is_in_trace(record: Record) -> bool:
     return isinstance(trace, str) and trace.strip("0") != ""
 
 
-def _mark(names: tuple[str, str], record: Record) -> int:
+def _mark(names: tuple[str, str], record: Record, values: Record) -> int:
     """Equal for records that were delivered twice."""
     stamps = [str(_of(record, name)) for name in ("timeUnixNano", "observedTimeUnixNano", "spanId")]
-    return hash((names, *stamps, frozenset(_attributes(record).items())))
+    return hash((names, *stamps, frozenset(values.items())))
 
 
-def _event(number: int, names: tuple[str, str], version: Any, record: Record) -> Event:
-    values = _attributes(record)
+def _event(number: int, names: tuple[str, str], version: Any, record: Record, values: Record) -> Event:
     at, nanoseconds = _time(record, values.get("event.timestamp"))
     return Event(
         prefix=names[0], name=names[1], at=at, nanoseconds=nanoseconds, line=number,

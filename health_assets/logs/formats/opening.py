@@ -93,6 +93,11 @@ class Opening:
         return otlp_document.is_document(self.record) and (is_one_of_many or len(self.record) == 1)
 
     @cached_property
+    def holds_otlp_logs(self) -> bool:
+        """Whether something in it may be a line of OTLP's logs."""
+        return b'esourceLogs"' in self.head or b'esource_logs"' in self.head
+
+    @cached_property
     def is_document(self) -> bool:
         """Whether the file is one JSON document: its name allows it, and its first line is no record by itself."""
         return not self.is_named_lines and not self._is_known_line
