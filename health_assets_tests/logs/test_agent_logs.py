@@ -169,6 +169,7 @@ def test_logs_of_an_older_claude_code_have_turns_from_prompt_to_prompt(project: 
         ([made.claude_request(1, "r")], "success"),  # of a version that does not tell which answers have a text
         ([made.claude_text(0.5, "q"), made.claude_request(1, "r")], None),  # of one that does
         ([made.claude_decision(1, "t"), made.claude_request(2, "r"), made.claude_text(2, "r")], None),
+        ([made.claude_decision(1, "t"), *(made.claude_request(s, f"r{s}") for s in (2, 3))], "success"),  # it went on
         ([made.claude_request(1, "r"), made.claude_tool(2, "t")], None),
         ([made.claude_request(1, "r", query_source="compact")], None),
         ([made.claude_request(1, "r"), made.claude("api_error", 2, status_code=500)], "failure"),
@@ -417,7 +418,7 @@ def test_an_event_that_cannot_be_used_is_rejected_once_a_line_with_its_reason_al
     ]
     project.write_bytes("logs.jsonl", line_of("claude_code", *records))
     rejected = [(row["line_number"], row["line"], row["fault"]) for row in lines_of(project)[0] if row["fault"]]
-    assert sorted({*rejected}) == [
+    assert sorted(rejected) == [
         (1, "", "event.timestamp must be ISO 8601"),
         (1, "", "id of an event's session is missing"),
         (1, "", "name of a tool is missing"),

@@ -70,7 +70,7 @@ def _records(source: Source, events: list[Event]) -> Iterator[Line]:
     named.sort(key=lambda event: (event.prefix, _session_id(event) or "", *event.order))
     for (prefix, session_id), own in groupby(named, key=lambda event: (event.prefix, _session_id(event) or "")):
         lines += _SESSIONS[prefix](source=source, session_id=session_id).lines(own)
-    yield from sorted(lines, key=lambda line: line.number)
+    yield from sorted(dict.fromkeys(lines), key=lambda line: line.number)
 
 
 def _session_id(event: Event) -> str | None:
@@ -84,10 +84,12 @@ class _LoggedTurn(Turn):
     Args:
         line: number of the last line that tells of it.
         at_work: ids of calls that have no result yet.
+        at_last_answer: those of them that had begun by the last answer.
     """
 
     line: int
     at_work: set[str] = field(default_factory=set)
+    at_last_answer: set[str] = field(default_factory=set)
 
 
 @dataclass(kw_only=True)
@@ -210,6 +212,9 @@ class _Session:
         if turn is not None and is_main:
             turn.api_calls += 1
             turn.model = turn.model or model
+            self._note(UNANSWERED, len(turn.at_work & turn.at_last_answer))  # the agent went on without their results
+            turn.at_work -= turn.at_last_answer
+            turn.at_last_answer = set(turn.at_work)
             turn.end(SUCCESS, event.at, is_certain=is_certain)
         return self._model_call(event, turn, call_id, SUCCESS, latency_ms) | present(usage)
 
