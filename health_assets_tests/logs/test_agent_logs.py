@@ -352,10 +352,15 @@ def test_logs_that_come_behind_spans_of_the_same_file_are_read_once_they_are_the
     assert rows_of(project, "executions", "execution_id") == [("p-1",), ("p-3",)]
 
 
-def test_a_turn_that_lies_in_two_files_has_calls_and_no_execution(project: Project) -> None:
+def test_a_turn_that_lies_in_two_files_has_all_calls_and_the_execution_that_the_one_with_its_prompt_tells(
+    project: Project,
+) -> None:
     first, second = (made.dumped([line]) for line in made.SESSIONS["claude_code"])
-    ingested(project, a=first, b=second)
-    assert rows_of(project, "executions", "execution_id") == [("p-3",)]
+    prompt, answer = made.claude("user_prompt", 50, "p-6"), made.claude_request(51, "a", "p-6")
+    third = line_of("claude_code", prompt, answer, made.claude_text(51, "a", "p-6"))
+    ingested(project, a=first, b=second, c=third, d=line_of("claude_code", made.claude_tool(52, "toolu_9", "p-6")))
+    assert rows_of(project, "executions", "execution_id", "ended_at") == [("p-3", after(21)), ("p-6", after(51))]
+    assert rows_of(project, "tool_calls", "call_id", "execution_id")[-1] == ("toolu_9", "p-6")
     assert project.query("SELECT count(*) FROM model_calls WHERE execution_id = 'p-1'") == [(4,)]
     assert project.query("SELECT count(*) FROM tool_calls WHERE execution_id = 'p-1'") == [(2,)]
 
