@@ -136,7 +136,7 @@ class _Session:
         elif turn.outcome is None or turn.at_work or (is_last and not self._is_certain(turn)):
             self._note(OPEN_TURN)
         else:
-            yield line_of(turn.line, turn.execution())
+            yield line_of(turn.line, turn.record())
 
     def _note(self, what: str, count: int = 1) -> None:
         if count:
