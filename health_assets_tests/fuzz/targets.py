@@ -518,6 +518,7 @@ TARGETS: dict[str, Target] = {
     "agent_log_documents": Target(
         lambda: dumped(*(one for lines in agent_logs_made.SESSIONS.values() for one in lines)), as_documents("logs.json"), 100
     ),
+    "aider": Target(lambda: [b"\n".join(dumped(*coding_agents_made.AIDER))], as_documents("aider.jsonl"), 100),
     "langsmith": Target(lambda: dumped(exports_made.LANGSMITH), as_documents("runs.json"), 100),
     "langsmith_lines": Target(lambda: [b"\n".join(dumped(*exports_made.LANGSMITH))], as_documents("runs.jsonl"), 100),
     "mlflow": Target(
@@ -533,6 +534,12 @@ TARGETS: dict[str, Target] = {
     ),
     "phoenix_span_lines": Target(
         lambda: [b"\n".join(dumped(*exports_made.phoenix_rows()))], as_documents("spans.jsonl"), 100
+    ),
+    "openai_agents": Target(
+        lambda: dumped({"data": exports_made.AGENTS_NEW}, exports_made.AGENTS), as_documents("traces.json"), 100
+    ),
+    "openai_agents_lines": Target(
+        lambda: [b"\n".join(dumped(*exports_made.AGENTS_NEW))], as_documents("traces.jsonl"), 100
     ),
     "inspect_json": Target(lambda: [(SAMPLES / "inspect.json").read_bytes()], as_documents("log.json"), 10),
     "inspect_eval": Target(lambda: [(SAMPLES / "inspect.eval").read_bytes()], as_documents("log.eval"), 10),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from health_assets.core.hours import HourRange
-from health_assets.logs.formats import cline, coding_turns
+from health_assets.logs.formats import aider, cline, coding_turns
 from health_assets_tests.support import coding_agents_made as made
 from health_assets_tests.support.coding_sessions_made import ZERO, as_lines
 from health_assets_tests.support.foreign_lines import lines_of
@@ -296,3 +296,65 @@ def test_files_beside_a_task_of_cline_are_counted_and_nothing_of_them_is_read(pr
     project.write_bytes(name, as_document([{"role": "user", "content": "Mend it."}]))
     lines, notes = lines_of(project)
     assert (lines, sum(notes.values())) == ([], 1)
+
+
+# -- aider -------------------------------------------------------------------------------------------------------------
+
+
+def test_answered_messages_of_aider_are_executions(project: Project) -> None:
+    ingested(project, "aider.jsonl", as_lines(made.AIDER))
+    columns = ("agent_id", "status", "error", "started_at", "ended_at", "runtime_s", "model", "cost_usd")
+    assert rows_of(project, "executions", *columns) == [
+        ("aider", "success", None, after(2), after(9), 7.0, "gpt-5.2", 0.25),
+        ("aider", "failure", aider.EMPTY, after(20), after(24), 4.0, "gpt-5.2", 0.25),
+        ("aider", "success", None, None, after(40), None, "gpt-5.2", None),
+        ("aider", "success", None, None, after(41), None, None, 0.25),
+        ("aider", "success", None, after(62), after(70), 8.0, "openai/REDACTED", 0.25),
+    ]
+    assert project.query("SELECT count(DISTINCT execution_id), count(DISTINCT user_id) FROM executions") == [(5, 1)]
+
+
+def test_answers_of_aider_are_model_calls_with_their_tokens_and_cost(project: Project) -> None:
+    ingested(project, "aider.jsonl", as_lines(made.AIDER))
+    columns = ("model", "status", "latency_ms", "input_tokens", "output_tokens", "cost_usd")
+    assert rows_of(project, "model_calls", *columns) == [
+        ("gpt-5.2", "success", 7000.0, 100, 20, 0.25),
+        ("gpt-5.2", "failure", 4000.0, 100, 0, 0.25),
+        ("gpt-5.2", "success", None, 100, 20, None),
+        ("unknown", "success", None, 100, 20, 0.25),
+        ("openai/REDACTED", "success", 8000.0, 100, 20, 0.25),
+    ]
+
+
+def test_messages_of_aider_without_an_answer_and_its_other_events_are_counted(project: Project) -> None:
+    project.write_bytes("aider.jsonl", as_lines(made.AIDER))
+    assert lines_of(project)[1] == {aider.NO_MESSAGE: 8, aider.NO_ANSWER: 1}
+
+
+def test_a_log_of_aider_without_its_beginning_is_one_and_a_log_of_another_program_is_not(project: Project) -> None:
+    ingested(project, "aider.jsonl", as_lines(made.AIDER[6:]))
+    assert project.query("SELECT count(*) FROM executions") == [(4,)]
+    assert not aider.is_line(made.event(0, "exit"))
+    assert not aider.is_line(made.event(0, "repo") | {"properties": None})
+
+
+@pytest.mark.parametrize("time", [None, True, "1780837200", 10**20])
+def test_an_event_of_aider_without_a_time_is_rejected_without_its_text(project: Project, time: Any) -> None:
+    lines = [*made.AIDER, made.aider_answer(80, main_model="gpt-secret") | {"time": time}]
+    project.write_bytes("aider.jsonl", as_lines(lines))
+    [(text, fault)] = [(row["line"], row["fault"]) for row in lines_of(project)[0] if row["fault"]]
+    assert (text, fault.startswith("time ")) == ("", True)
+
+
+def test_nothing_that_an_event_of_aider_has_besides_is_stored(project: Project) -> None:
+    told = {"exception": "hunter2-orchard", "edit_format": "hunter2-orchard"}
+    lines = [made.event(1, "message_send_exception", **told), made.aider_answer(2, **told), ["hunter2-orchard"]]
+    content = as_lines([*made.AIDER, *lines]) + b'{"event": "message_send", "properties": {"a": "hunter2-orchard'
+    project.write_bytes("aider.jsonl", content)
+    project.write_bytes("half.jsonl", b'{"event": "message_send", "properties": {"hunter2-orchard')
+    project.write_bytes("damaged.json", b'{"event": "message_send",\n "properties": {"hunter2-orchard"\n')
+    project.materialize(HourRange.of(HOUR), only=["ingest"])
+    assert project.query("SELECT count(*) FROM executions") == [(6,)]
+    assert project.query("SELECT count(DISTINCT source_file) FROM rejected_records") == [(3,)]
+    for (table,) in project.query("SELECT table_name FROM information_schema.tables"):
+        assert project.query(f"SELECT 1 FROM {table} AS t WHERE contains(t::VARCHAR, 'hunter2-orchard')") == [], table

@@ -1,4 +1,4 @@
-"""Exports of LangSmith, MLflow and Phoenix: the same runs are the same executions, model calls and tool calls."""
+"""Exports of LangSmith, MLflow, Phoenix and the OpenAI Agents SDK: the same runs are the same executions, model calls and tool calls."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from health_assets.core.hours import HourRange
-from health_assets.logs.formats import mlflow_traces, phoenix_spans
+from health_assets.logs.formats import mlflow_traces, openai_agents, phoenix_spans
 from health_assets_tests.support import exports_made as made
 from health_assets_tests.support.coding_sessions_made import ZERO, as_lines
 from health_assets_tests.support.foreign_lines import lines_of
@@ -57,6 +57,10 @@ EXPORTS: dict[str, Callable[[], bytes]] = {
     "phoenix-client.json": lambda: as_document(made.PHOENIX_SPANS),
     "phoenix-table.json": lambda: as_document(made.phoenix_rows()),
     "phoenix-table.jsonl": lambda: as_lines(made.phoenix_rows()),
+    "agents.jsonl": lambda: as_lines(made.AGENTS),
+    "agents.json": lambda: as_document(made.AGENTS),
+    "agents-new.jsonl": lambda: as_lines(made.AGENTS_NEW),
+    "agents-body.json": lambda: as_document({"data": made.AGENTS_NEW}),
 }
 
 
@@ -73,8 +77,9 @@ def test_runs_of_an_export_are_executions_with_their_calls(project: Project, nam
     assert rows_of(project, "tool_calls", "tool", "status", "error", "latency_ms") == [
         ("get_soil", "success", None, 1500.0), *2 * [("get_soil", "failure", "no such field", 1500.0)]
     ]  # fmt: skip
+    cost = None if name.startswith("agents") else 0.002
     columns = ("model", "latency_ms", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd")
-    assert rows_of(project, "model_calls", *columns) == 3 * [("small-1", 2000.0, 100, 20, 40, 0.002)]
+    assert rows_of(project, "model_calls", *columns) == 3 * [("small-1", 2000.0, 100, 20, 40, cost)]
     [(inputs,)] = project.query("SELECT count(input_digest) FROM executions")
     assert inputs == 3
 
@@ -194,3 +199,106 @@ def test_a_span_of_phoenix_with_an_unknown_status_is_rejected_and_one_without_an
     ingested(project, "a.json", as_document([agent | {"status_code": "FINE"}, agent | {"end_time": None}]))
     assert rejected(project) == ["status_code must be one of OK, UNSET, ERROR"]
     assert project.query("SELECT count(*) FROM executions") == [(0,)]
+
+
+# -- OpenAI Agents SDK -------------------------------------------------------------------------------------------------
+
+
+def statuses(project: Project, records: list[dict[str, Any]]) -> list[tuple]:
+    """Agent, status and error of the executions of these records."""
+    ingested(project, "a.jsonl", as_lines(records))
+    return rows_of(project, "executions", "agent_id", "status", "error")
+
+
+def test_a_model_call_of_the_agents_sdk_without_an_answer_failed_and_ended_its_run(project: Project) -> None:
+    trace, model, _, agent = made.agents_records(0)
+    model["span_data"] |= {"output": None, "usage": None}
+    assert statuses(project, [trace, model, agent]) == [("advisor", "failure", openai_agents.NO_ANSWER)]
+    assert rows_of(project, "model_calls", "model", "status") == [("small-1", "failure")]
+
+
+def test_a_run_of_the_agents_sdk_that_asked_a_model_again_after_a_failed_call_is_a_success(project: Project) -> None:
+    trace, model, _, agent = made.agents_records(0)
+    failed = model | {"id": "span_0", "span_data": model["span_data"] | {"output": None, "usage": None}}
+    assert statuses(project, [trace, failed, model, agent]) == [("advisor", "success", None)]
+
+
+def test_a_run_of_the_agents_sdk_that_ends_with_the_result_of_a_failed_tool_is_a_success(project: Project) -> None:
+    assert statuses(project, made.agents_records(2)) == [("advisor", "success", None)]
+
+
+def test_a_guardrail_of_the_agents_sdk_that_ends_a_turn_makes_its_run_a_failure(project: Project) -> None:
+    records = made.agents_new_records(0)
+    records[3]["error"] = {"message": "Guardrail tripwire triggered", "data": {"guardrail": "soils alone"}}
+    assert statuses(project, records) == [("advisor", "failure", "Guardrail tripwire triggered")]
+
+
+def test_a_failed_turn_of_the_agents_sdk_does_not_count_once_another_one_followed(project: Project) -> None:
+    records = made.agents_new_records(0)
+    failed = records[3] | {"id": "span_first", "error": {"message": "broken", "data": None}}
+    assert statuses(project, [*records[:1], failed, *records[1:]]) == [("advisor", "success", None)]
+
+
+def test_agents_of_the_sdk_that_hand_over_are_executions_and_one_that_is_a_tool_is_part_of_its_caller(
+    project: Project,
+) -> None:
+    trace, model, tool, agent = made.agents_records(0)
+    inner = agent | {"id": "span_inner", "parent_id": tool["id"], "span_data": {"type": "agent", "name": "helper"}}
+    later = made.at(20)
+    other = agent | {"id": "span_other", "span_data": {"type": "agent", "name": "gardener"}, "ended_at": later}
+    handoff = agent | {"id": "span_handoff", "parent_id": agent["id"],
+                       "span_data": {"type": "handoff", "from_agent": "advisor", "to_agent": "gardener"}}  # fmt: skip
+    found = statuses(project, [trace, model, inner, tool, handoff, agent, other])
+    assert found == [("advisor", "success", None), ("gardener", "success", None)]
+    assert project.query("SELECT count(DISTINCT session_id) FROM executions") == [(1,)]
+
+
+def test_a_response_of_the_agents_sdk_names_no_model_and_one_with_an_error_failed(project: Project) -> None:
+    trace, model, _, agent = made.agents_records(0)
+    usage = model["span_data"]["usage"]
+    answered = model | {"span_data": {"type": "response", "response_id": "resp_1", "usage": usage}}
+    failed = answered | {
+        "id": "span_failed", "ended_at": made.at(8), "span_data": {"type": "response", "response_id": None, "usage": None},
+        "error": {"message": "Error getting response", "data": {"error": "no key"}},
+    }  # fmt: skip
+    assert statuses(project, [trace, answered, failed, agent]) == [("advisor", "failure", "no key")]
+    columns = ("model", "status", "error", "input_tokens", "reasoning_tokens")
+    assert rows_of(project, "model_calls", *columns) == [
+        ("unknown", "success", None, 100, 5), ("unknown", "failure", "no key", None, None)
+    ]  # fmt: skip
+
+
+def test_no_tokens_at_all_of_the_agents_sdk_are_not_known(project: Project) -> None:
+    trace, model, _, agent = made.agents_records(0)
+    model["span_data"]["usage"] = {"requests": 1, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
+    ingested(project, "a.jsonl", as_lines([trace, model, agent]))
+    assert rows_of(project, "model_calls", "input_tokens", "output_tokens", "status") == [(None, None, "success")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"id": None}, "the id or the type of the span is missing"),
+        ({"span_data": {}}, "the id or the type of the span is missing"),
+        ({"trace_id": None}, "the id of the trace is missing"),
+        ({"object": "thread"}, "object must be trace or trace.span"),
+        ({"started_at": None}, "started_at is missing"),
+        (
+            {"span_data": {"type": "generation", "input": None, "output": None, "model": "small-1", "usage": None}},
+            "a generation without input, output and usage does not tell whether it failed",
+        ),
+    ],
+)
+def test_a_span_of_the_agents_sdk_that_cannot_be_used_is_rejected(
+    project: Project, fields: dict[str, Any], reason: str
+) -> None:
+    trace, model, _, agent = made.agents_records(0)
+    ingested(project, "a.jsonl", as_lines([trace, model | fields, agent]))
+    assert rejected(project) == [reason]
+    assert project.query("SELECT agent_id, status FROM executions") == [("advisor", "success")]
+
+
+def test_traces_of_the_agents_sdk_are_counted(project: Project) -> None:
+    project.write_bytes("a.jsonl", as_lines(made.AGENTS))
+    _, notes = lines_of(project)
+    assert notes == {openai_agents.TRACE_LINE: 3}

@@ -32,9 +32,11 @@ NAME_OF_TARGET = {
     "copilot_cli": ("Copilot CLI", "events.jsonl"), "cline": ("Cline", "ui_messages.json"),
     "agent_logs": ("OTLP logs of coding agents", "logs.jsonl"),
     "agent_log_documents": ("OTLP logs of coding agents", "logs.json"),
+    "aider": ("aider", "aider.jsonl"),
     "langsmith": ("LangSmith", "runs.json"), "langsmith_lines": ("LangSmith", "runs.jsonl"),
     "mlflow": ("MLflow", "traces.json"), "mlflow_lines": ("MLflow", "traces.jsonl"),
     "phoenix_spans": ("Phoenix", "spans.json"), "phoenix_span_lines": ("Phoenix", "spans.jsonl"),
+    "openai_agents": ("OpenAI Agents SDK", "traces.json"), "openai_agents_lines": ("OpenAI Agents SDK", "traces.jsonl"),
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
 SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"

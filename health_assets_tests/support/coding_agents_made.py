@@ -272,3 +272,45 @@ CLINE = [
     request(241, tokensOut=None),
 ]
 """Turns of all kinds: with a question, failed, cancelled, a plan, and one without a hand-back."""
+
+
+# -- aider, after analytics logs of August 2025 to November 2026 -------------------------------------------------------
+
+USER = "0dd5ca1e-0000-4000-8000-000000000002"
+
+
+def event(seconds: float, name: str, **properties: Any) -> Record:
+    return {"event": name, "properties": properties, "user_id": USER, "time": ms(seconds) // 1000}
+
+
+def aider_answer(seconds: float, completion_tokens: int = 20, **properties: Any) -> Record:
+    told = {
+        "main_model": "gpt-5.2", "weak_model": "None", "editor_model": "gpt-5.2", "edit_format": "diff",
+        "prompt_tokens": 100, "completion_tokens": completion_tokens, "total_tokens": 100 + completion_tokens,
+        "cost": 0.25, "total_cost": 0.75,
+    }  # fmt: skip
+    return event(seconds, "message_send", **(told | properties))
+
+
+AIDER = [
+    event(0, "launched"),
+    event(0, "repo", num_files=3),
+    event(0, "auto_commits", enabled=True),
+    event(1, "cli session", main_model="gpt-5.2", edit_format="diff"),
+    event(2, "message_send_starting"),
+    aider_answer(9),
+    event(20, "command_ask"),
+    event(20, "message_send_starting"),
+    aider_answer(24, 0),
+    event(30, "message_send_starting"),
+    event(31, "message_send_starting"),
+    aider_answer(40, cost=0),
+    aider_answer(41, main_model="None"),
+    event(50, "message_send_starting"),
+    event(52, "exit", reason="Completed --message"),
+    event(60, "launched"),
+    event(62, "message_send_starting"),
+    aider_answer(70, main_model="openai/REDACTED"),
+    event(71, "exit", reason="/exit"),
+]
+"""Messages that are answered, one without words, two of two aiders at once, and one without an answer."""

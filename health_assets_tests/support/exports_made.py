@@ -170,3 +170,66 @@ def phoenix_rows() -> list[Record]:
             {key: span[key] for key in span if key not in ("id", "attributes", "context")} | context | found | times
         )
     return rows
+
+
+# -- OpenAI Agents SDK, after traces of 0.0.19 and 0.24.0 --------------------------------------------------------------
+
+ASKED = [{"role": "system", "content": "You know soils."}, {"role": "user", "content": "north"}]
+
+
+def agents_id(run: int, name: str) -> str:
+    return f"span_{int(span_id(run, name), 16):024x}"
+
+
+def agents_span(run: int, step: tuple[str, str, float, float, str | None, str | None], **fields: Any) -> Record:
+    """A span as version 0.0.19 writes it: the run that a tool ended has no error of its own."""
+    name, kind, start, end, error, parent = step
+    tool_error = "Error running tool (non-fatal)" if run == 2 else "Error running tool"
+    data: Record = {
+        "agent": {"type": "agent", "name": name, "handoffs": [], "tools": ["get_soil"], "output_type": "str"},
+        "model": {"type": "generation", "input": ASKED, "output": [{"role": "assistant", "content": None}],
+                  "model": name, "model_config": {"temperature": None}, "usage": {
+                      "input_tokens": 100, "output_tokens": 20, "total_tokens": 120,
+                      "input_tokens_details": {"cached_tokens": 40}, "output_tokens_details": {"reasoning_tokens": 5}}},
+        "tool": {"type": "function", "name": name, "input": '{"field": "north"}', "output": "clay", "mcp_data": None},
+    }[kind]  # fmt: skip
+    return {
+        "object": "trace.span", "id": agents_id(run, name), "trace_id": f"trace_{TRACES[run]}",
+        "parent_id": None if parent is None else agents_id(run, "advisor"), "started_at": at(start), "ended_at": at(end),
+        "span_data": data, "error": {"message": tool_error, "data": {"error": error}} if error and kind == "tool" else None,
+    } | fields  # fmt: skip
+
+
+def agents_trace(run: int) -> Record:
+    return {"object": "trace", "id": f"trace_{TRACES[run]}", "workflow_name": "Agent workflow", "group_id": SESSION, "metadata": None}  # fmt: skip
+
+
+def agents_records(run: int) -> list[Record]:
+    """A trace and its spans, which are written as they end."""
+    agent, model, tool = (agents_span(run, step) for step in steps(run))
+    return [agents_trace(run), model, tool, agent]
+
+
+def agents_custom(run: int, name: str, start: float, end: float, parent: str | None, **fields: Any) -> Record:
+    return {
+        "object": "trace.span", "id": f"span_{name}", "trace_id": f"trace_{TRACES[run]}", "parent_id": parent,
+        "started_at": at(60 * run + start), "ended_at": at(60 * run + end), "error": None,
+        "span_data": {"type": "custom", "name": name, "data": {"sdk_span_type": name}},
+    } | fields  # fmt: skip
+
+
+def agents_new_records(run: int) -> list[Record]:
+    """The same of version 0.24.0: a turn is around what an agent does, a task around the agent, and runs tell errors."""
+    trace, model, tool, agent = agents_records(run)
+    turn, task = f"span_turn{run}", f"span_task{run}"
+    if run == 1:
+        agent["error"] = {"message": "Error in agent run", "data": {"error": "no such field"}}
+    return [
+        trace, model | {"parent_id": turn}, tool | {"parent_id": turn},
+        agents_custom(run, "turn", 0.5, 5, agent["id"], id=turn), agent | {"parent_id": task},
+        agents_custom(run, "task", 0, 9, None, id=task),
+    ]  # fmt: skip
+
+
+AGENTS = [record for run in range(3) for record in agents_records(run)]
+AGENTS_NEW = [record for run in range(3) for record in agents_new_records(run)]

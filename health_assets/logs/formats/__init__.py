@@ -21,6 +21,7 @@ from typing import NamedTuple
 from health_assets.logs.formats import (
     agent_log_sessions,
     agent_logs,
+    aider,
     claude_code,
     cline,
     codex,
@@ -32,6 +33,7 @@ from health_assets.logs.formats import (
     langfuse,
     mlflow_traces,
     native_document,
+    openai_agents,
     opencode,
     otlp_document,
     phoenix,
@@ -111,10 +113,10 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
 CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE = "Claude Code", "Codex", "Gemini CLI", "OpenCode"
-COPILOT_CLI, CLINE = "Copilot CLI", "Cline"
+COPILOT_CLI, CLINE, AIDER = "Copilot CLI", "Cline", "aider"
 AGENT_LOGS = "OTLP logs of coding agents"
 PRIVATE = (
-    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CLINE, AGENT_LOGS,
+    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CLINE, AIDER, AGENT_LOGS,
     "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench",
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
@@ -130,6 +132,7 @@ TEXTS: tuple[tuple[re.Pattern[bytes], Reader], ...] = (
     (copilot_cli.TEXT, copilot_cli.read),
     (cline.TEXT, cline.read),
     (agent_logs.TEXT, agent_log_sessions.read_lines),
+    (aider.TEXT, aider.read),
 )
 """Texts that sessions have in their first KiB, and the readers of these."""
 FORMATS: tuple[Format, ...] = (
@@ -154,7 +157,10 @@ FORMATS: tuple[Format, ...] = (
     Format(OPENCODE, opencode.recognizes_beside, coding_turns.read_beside),
     Format(COPILOT_CLI, copilot_cli.recognizes, copilot_cli.read),
     Format(CLINE, cline.recognizes, cline.read),
+    Format(AIDER, aider.recognizes, aider.read),
     *_declared("LangSmith", "langsmith"),
+    Format(openai_agents.TOOL, openai_agents.recognizes_lines, openai_agents.read_lines),
+    Format(openai_agents.TOOL, openai_agents.recognizes_document, openai_agents.read_document),
     Format("MLflow", mlflow_traces.recognizes_lines, mlflow_traces.read_lines),
     Format("MLflow", mlflow_traces.recognizes_document, mlflow_traces.read_document),
     Format(PHOENIX, phoenix_spans.recognizes_lines, phoenix_spans.read_lines),
@@ -181,6 +187,7 @@ DESCRIPTIONS = {
     LANGFUSE: (".jsonl, .json", "spans, executions, model calls, tool calls, signals, results of evaluators"),
     PHOENIX: (".json, .jsonl", "spans, executions, model calls, tool calls, results of evaluators"),
     "LangSmith": (".json, .jsonl", "spans, executions, model calls, tool calls"),
+    openai_agents.TOOL: (".jsonl, .json", "spans, executions, model calls, tool calls"),
     "MLflow": (".json, .jsonl", "spans, executions, model calls, tool calls, results of evaluators"),
     CLAUDE_CODE: (".jsonl below ~/.claude/projects", "executions, cancellations, model calls, tool calls"),
     CODEX: (".jsonl below ~/.codex/sessions", "executions, cancellations, model calls, tool calls"),
@@ -188,6 +195,7 @@ DESCRIPTIONS = {
     OPENCODE: (".json of opencode export", "executions, cancellations, model calls, tool calls"),
     COPILOT_CLI: ("events.jsonl below ~/.copilot/session-state", "executions, cancellations, model calls, tool calls"),
     CLINE: ("ui_messages.json", "executions, cancellations, model calls"),
+    AIDER: (".jsonl of aider --analytics-log", "executions, model calls"),
     "Inspect AI": (".eval, .json", "executions, model calls, tool calls"),
     "tau-bench": (".json", "executions, tool calls"),
     "tau2-bench": (".json", "executions, model calls, tool calls"),
