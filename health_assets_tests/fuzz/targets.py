@@ -518,6 +518,7 @@ TARGETS: dict[str, Target] = {
     "agent_log_documents": Target(
         lambda: dumped(*(one for lines in agent_logs_made.SESSIONS.values() for one in lines)), as_documents("logs.json"), 100
     ),
+    "roo_code": Target(lambda: dumped(coding_agents_made.ROO_CODE), as_documents("ui_messages.json"), 100),
     "aider": Target(lambda: [b"\n".join(dumped(*coding_agents_made.AIDER))], as_documents("aider.jsonl"), 100),
     "langsmith": Target(lambda: dumped(exports_made.LANGSMITH), as_documents("runs.json"), 100),
     "langsmith_lines": Target(lambda: [b"\n".join(dumped(*exports_made.LANGSMITH))], as_documents("runs.jsonl"), 100),

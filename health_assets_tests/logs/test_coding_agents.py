@@ -291,11 +291,40 @@ def test_what_a_task_of_cline_has_besides_is_counted(project: Project) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["tasks/1/api_conversation_history.json", "tasks/1/task_metadata.json"])
+@pytest.mark.parametrize("name", ["api_conversation_history", "task_metadata", "history_item"])
 def test_files_beside_a_task_of_cline_are_counted_and_nothing_of_them_is_read(project: Project, name: str) -> None:
-    project.write_bytes(name, as_document([{"role": "user", "content": "Mend it."}]))
+    project.write_bytes(f"tasks/1/{name}.json", as_document([{"role": "user", "content": "Mend it."}]))
     lines, notes = lines_of(project)
     assert (lines, sum(notes.values())) == ([], 1)
+
+
+# -- Roo Code ----------------------------------------------------------------------------------------------------------
+
+
+def test_turns_of_roo_code_are_executions_of_an_agent_of_its_own(project: Project) -> None:
+    ingested(project, "ui_messages.json", as_document(made.ROO_CODE))
+    assert rows_of(project, "executions", "agent_id", *RUN) == [
+        ("roo-code", TASK, "success", None, after(0), after(39), 5, 0, ["newTask", "count", "execute_command"]),
+    ]
+
+
+def test_requests_of_roo_code_and_what_condensed_its_history_are_model_calls(project: Project) -> None:
+    ingested(project, "ui_messages.json", as_document(made.ROO_CODE))
+    columns = ("ended_at", "model", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd")
+    assert rows_of(project, "model_calls", *columns) == [
+        *((after(seconds), "unknown", 160, 20, 100, 0.5) for seconds in (1, 21, 31)),
+        (after(34), "unknown", None, None, None, 0.25),
+        *((after(seconds), "unknown", 160, 20, 100, 0.5) for seconds in (35, 38, 61)),
+    ]
+
+
+def test_what_a_task_of_roo_code_has_besides_is_counted(project: Project) -> None:
+    project.write_bytes("ui_messages.json", as_document(made.ROO_CODE))
+    assert lines_of(project)[1] == {
+        f"Roo Code {coding_turns.NO_EVENT}": 6,
+        f"Roo Code {cline.NO_OUTCOME}": 3,
+        f"Roo Code {coding_turns.CANCELLED_TURN}": 1,
+    }
 
 
 # -- aider -------------------------------------------------------------------------------------------------------------

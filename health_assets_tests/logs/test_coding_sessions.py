@@ -611,6 +611,7 @@ def test_no_prompt_code_or_path_of_a_session_is_stored(project: Project, name: s
 DOCUMENTS: dict[str, tuple[Any, int]] = {
     "opencode": (coding_agents_made.OPENCODE, 3),
     "cline": (coding_agents_made.CLINE, 3),
+    "roo_code": (coding_agents_made.ROO_CODE, 1),
     "gemini": (coding_agents_made.GEMINI_OLD, 2),
 }
 """Sessions that are a document, and how many executions each of them comes to."""

@@ -32,7 +32,7 @@ NAME_OF_TARGET = {
     "copilot_cli": ("Copilot CLI", "events.jsonl"), "cline": ("Cline", "ui_messages.json"),
     "agent_logs": ("OTLP logs of coding agents", "logs.jsonl"),
     "agent_log_documents": ("OTLP logs of coding agents", "logs.json"),
-    "aider": ("aider", "aider.jsonl"),
+    "roo_code": ("Roo Code", "ui_messages.json"), "aider": ("aider", "aider.jsonl"),
     "langsmith": ("LangSmith", "runs.json"), "langsmith_lines": ("LangSmith", "runs.jsonl"),
     "mlflow": ("MLflow", "traces.json"), "mlflow_lines": ("MLflow", "traces.jsonl"),
     "phoenix_spans": ("Phoenix", "spans.json"), "phoenix_span_lines": ("Phoenix", "spans.jsonl"),

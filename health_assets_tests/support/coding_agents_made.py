@@ -274,6 +274,54 @@ CLINE = [
 """Turns of all kinds: with a question, failed, cancelled, a plan, and one without a hand-back."""
 
 
+# -- Roo Code, after tasks of August to September 2025 -----------------------------------------------------------------
+
+
+def roo_shown(seconds: float, way: str, kind: str, text: Any = "", **fields: Any) -> Record:
+    message = shown(seconds, way, kind, text, **fields)
+    return {name: value for name, value in message.items() if name != "conversationHistoryIndex"}
+
+
+def roo_request(seconds: float, **told: Any) -> Record:
+    usage = {
+        "apiProtocol": "openai",
+        "tokensIn": 160,
+        "tokensOut": 20,
+        "cacheWrites": 0,
+        "cacheReads": 100,
+        "cost": 0.5,
+    }
+    return roo_shown(seconds, "say", "api_req_started", usage | told)
+
+
+ROO_CODE = [
+    roo_shown(0, "say", "text", "Mend the parser of apples.", images=[]),
+    roo_request(1),
+    roo_shown(2, "say", "reasoning", "The orchard has a parser.", partial=False),
+    roo_shown(3, "ask", "tool", {"tool": "newTask", "mode": "Code", "content": "Look at the orchard."}, partial=False),
+    roo_shown(20, "say", "subtask_result", "I looked at the orchard."),
+    roo_request(21),
+    roo_shown(22, "ask", "followup", {"question": "Which apples?", "suggest": []}, partial=False, isAnswered=True),
+    roo_shown(30, "say", "user_feedback", "All of them.", images=[]),
+    roo_request(31, apiProtocol="anthropic", tokensIn=10, cacheWrites=50),
+    roo_shown(32, "ask", "use_mcp_server", {"type": "use_mcp_tool", "serverName": "orchard", "toolName": "count"}),
+    roo_shown(32, "say", "mcp_server_request_started"),
+    roo_shown(33, "say", "mcp_server_response", "7 apples"),
+    roo_shown(34, "say", "condense_context") | {"contextCondense": {
+        "summary": "The orchard.", "cost": 0.25, "prevContextTokens": 900, "newContextTokens": 300}},
+    roo_request(35),
+    roo_shown(36, "ask", "command", "make orchard", partial=False),
+    roo_shown(37, "ask", "command_output", "apples"),
+    roo_request(38),
+    roo_shown(39, "say", "completion_result", "It is mended.", partial=False),
+    roo_shown(40, "ask", "completion_result"),
+    roo_shown(60, "say", "user_feedback", "Count the plums.", images=[]),
+    roo_request(61, cancelReason="user_cancelled"),
+    roo_shown(62, "ask", "resume_task"),
+]  # fmt: skip
+"""A turn with a subtask, a question, a server's tool and a condensed history, and one that is cancelled."""
+
+
 # -- aider, after analytics logs of August 2025 to November 2026 -------------------------------------------------------
 
 USER = "0dd5ca1e-0000-4000-8000-000000000002"

@@ -113,10 +113,10 @@ def _of_declaration(name: str, declaration: Callable[[], Declaration]) -> tuple[
 
 NATIVE, OTLP, LANGFUSE, PHOENIX = "the native format", "OTLP-JSON", "Langfuse", "Phoenix"
 CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE = "Claude Code", "Codex", "Gemini CLI", "OpenCode"
-COPILOT_CLI, CLINE, AIDER = "Copilot CLI", "Cline", "aider"
+COPILOT_CLI, CLINE, ROO_CODE, AIDER = "Copilot CLI", "Cline", "Roo Code", "aider"
 AGENT_LOGS = "OTLP logs of coding agents"
 PRIVATE = (
-    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CLINE, AIDER, AGENT_LOGS,
+    CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CLINE, ROO_CODE, AIDER, AGENT_LOGS,
     "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench",
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
@@ -157,6 +157,7 @@ FORMATS: tuple[Format, ...] = (
     Format(OPENCODE, opencode.recognizes_beside, coding_turns.read_beside),
     Format(COPILOT_CLI, copilot_cli.recognizes, copilot_cli.read),
     Format(CLINE, cline.recognizes, cline.read),
+    Format(ROO_CODE, cline.recognizes_roo_code, cline.read),
     Format(AIDER, aider.recognizes, aider.read),
     *_declared("LangSmith", "langsmith"),
     Format(openai_agents.TOOL, openai_agents.recognizes_lines, openai_agents.read_lines),
@@ -195,6 +196,7 @@ DESCRIPTIONS = {
     OPENCODE: (".json of opencode export", "executions, cancellations, model calls, tool calls"),
     COPILOT_CLI: ("events.jsonl below ~/.copilot/session-state", "executions, cancellations, model calls, tool calls"),
     CLINE: ("ui_messages.json", "executions, cancellations, model calls"),
+    ROO_CODE: ("ui_messages.json", "executions, cancellations, model calls"),
     AIDER: (".jsonl of aider --analytics-log", "executions, model calls"),
     "Inspect AI": (".eval, .json", "executions, model calls, tool calls"),
     "tau-bench": (".json", "executions, tool calls"),

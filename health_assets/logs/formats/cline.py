@@ -23,23 +23,40 @@ from health_assets.logs.formats.foreign_lines import EPOCH, Line, Record, Source
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.json_values import as_count, as_name, as_number, as_object
 
-PRIVATE_FILE = re.compile(r"(^|/)(api_conversation_history|task_metadata|focus_chain_taskid_\w+)\.json(\.gz)?$")
+PRIVATE_FILE = re.compile(
+    r"(^|/)(api_conversation_history|task_metadata|history_item|focus_chain_taskid_\w+)\.json(\.gz)?$"
+)
 """Names of files beside a task's messages, which repeat them or tell of its files."""
 TEXT = re.compile(rb'"type"\s*:\s*"(say|ask)"\s*,\s*"(say|ask)"\s*:')
 """A part of a task, also of one that is damaged."""
 PROMPTS = ("task", "user_feedback")
 TOOLS = ("tool", "command", "use_mcp_server", "browser_action_launch")
 HANDED_BACK = ("completion_result", "plan_mode_respond")
+CONDENSED = "condense_context"
 RETRIES = ("error_retry", "api_req_retried")
 NO_USAGE = "request that tells no usage: it runs still, or it failed"
 NO_OUTCOME = "tool call whose outcome the messages of a task do not tell; it counts as an action alone"
 
 
 def recognizes(opening: Opening) -> bool:
-    """Whether a file that begins so lists the messages of a task."""
+    """Whether a file that begins so lists the messages of a task of Cline."""
+    return _is_task(opening) and not _is_of_roo_code(opening.members)
+
+
+def recognizes_roo_code(opening: Opening) -> bool:
+    """Whether a file that begins so lists the messages of a task of Roo Code."""
+    return _is_task(opening) and _is_of_roo_code(opening.members)
+
+
+def _is_task(opening: Opening) -> bool:
     kind = opening.members.get("type")
     is_message = kind in ("say", "ask") and {"ts", kind} <= opening.members.keys()
     return opening.is_foreign_list and not opening.has_lines and is_message
+
+
+def _is_of_roo_code(first: Record) -> bool:
+    """Whether a task that begins with this message is one of Roo Code; Cline tells a message's place in its history."""
+    return first.get("say") == "text" and "conversationHistoryIndex" not in first
 
 
 def read(source: Source) -> Iterator[Line]:
@@ -63,6 +80,8 @@ class _Task:
         at, kind = _time(record), record.get("say") or record.get("ask")
         if self._turns.session_id is None:
             self._turns.session_id = str(record["ts"])
+            if _is_of_roo_code(record):
+                self._turns.tool, self._turns.agent_id = "Roo Code", "roo-code"
             yield from self._turns.begin(str(record["ts"]), at, record.get("text"))
             return
         turn = self._turns.current
@@ -74,6 +93,8 @@ class _Task:
             yield from self._turns.begin(f"{self._turns.session_id}:{record['ts']}", at, record.get("text"))
         elif kind == "api_req_started":
             yield from self._requested(at, record)
+        elif kind == CONDENSED and (condensed := as_object(record.get("contextCondense"))):
+            yield self._call(at, record, condensed)
         elif turn is None:
             self._turns.note(NO_EVENT)
         elif kind in TOOLS:
@@ -123,17 +144,25 @@ class _Task:
             turn.api_calls += 1
             turn.model = turn.model or model
         has_all = told.get("apiProtocol") == "openai"  # whose input has the cached tokens in it
-        yield self._turns.of | present(
+        yield self._call(at, record, told) | present(
             {
-                "type": "model_call",
-                "call_id": f"{self._turns.session_id}:{record['ts']}",
-                "model": model or UNKNOWN_MODEL,
-                "ended_at": at.isoformat(),
-                "status": SUCCESS,
+                "model": model,
                 "input_tokens": count if has_all else count + (read or 0) + (written or 0),
                 "output_tokens": output,
                 "cache_read_tokens": read,
                 "cache_creation_tokens": written,
+            }
+        )
+
+    def _call(self, at: datetime, record: Record, told: Record) -> Record:
+        """A call of a model that is not known, with its cost alone."""
+        return self._turns.of | present(
+            {
+                "type": "model_call",
+                "call_id": f"{self._turns.session_id}:{record['ts']}",
+                "model": UNKNOWN_MODEL,
+                "ended_at": at.isoformat(),
+                "status": SUCCESS,
                 "cost_usd": as_number(told.get("cost")) or None,  # 0 is also a price that is not known
             }
         )
