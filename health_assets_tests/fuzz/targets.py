@@ -522,6 +522,8 @@ TARGETS: dict[str, Target] = {
     "aider": Target(lambda: [b"\n".join(dumped(*coding_agents_made.AIDER))], as_documents("aider.jsonl"), 100),
     "langsmith": Target(lambda: dumped(exports_made.LANGSMITH), as_documents("runs.json"), 100),
     "langsmith_lines": Target(lambda: [b"\n".join(dumped(*exports_made.LANGSMITH))], as_documents("runs.jsonl"), 100),
+    "weave": Target(lambda: dumped(exports_made.WEAVE), as_documents("calls.json"), 100),
+    "weave_lines": Target(lambda: [b"\n".join(dumped(*exports_made.WEAVE))], as_documents("calls.jsonl"), 100),
     "mlflow": Target(
         lambda: dumped(exports_made.MLFLOW, exports_made.mlflow_old_trace(1), {"spans": exports_made.MLFLOW[0]["data"]["spans"]}),
         as_documents("traces.json"), 100,

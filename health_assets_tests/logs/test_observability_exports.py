@@ -1,4 +1,4 @@
-"""Exports of LangSmith, MLflow, Phoenix and the OpenAI Agents SDK: the same runs are the same executions, model calls and tool calls."""
+"""Exports of LangSmith, MLflow, Phoenix, Weave and the OpenAI Agents SDK: the same runs are the same executions, model calls and tool calls."""
 
 import json
 from collections.abc import Callable
@@ -57,6 +57,8 @@ EXPORTS: dict[str, Callable[[], bytes]] = {
     "phoenix-client.json": lambda: as_document(made.PHOENIX_SPANS),
     "phoenix-table.json": lambda: as_document(made.phoenix_rows()),
     "phoenix-table.jsonl": lambda: as_lines(made.phoenix_rows()),
+    "weave.jsonl": lambda: as_lines(made.WEAVE),
+    "weave.json": lambda: as_document(made.WEAVE),
     "agents.jsonl": lambda: as_lines(made.AGENTS),
     "agents.json": lambda: as_document(made.AGENTS),
     "agents-new.jsonl": lambda: as_lines(made.AGENTS_NEW),
@@ -92,7 +94,7 @@ def test_an_export_that_was_cut_off_has_what_is_whole_and_tells_that_it_was(proj
     assert project.query("SELECT count(*) FROM executions WHERE status = 'success'")[0][0] <= 2
 
 
-@pytest.mark.parametrize("name", ["langsmith.jsonl", "mlflow.jsonl", "phoenix-table.jsonl"])
+@pytest.mark.parametrize("name", ["langsmith.jsonl", "mlflow.jsonl", "phoenix-table.jsonl", "weave.jsonl"])
 def test_the_version_of_an_agent_is_kept_where_an_export_tells_it(project: Project, name: str) -> None:
     ingested(project, name, EXPORTS[name]())
     version = None if name.startswith("phoenix") else "1.2"
@@ -199,6 +201,48 @@ def test_a_span_of_phoenix_with_an_unknown_status_is_rejected_and_one_without_an
     ingested(project, "a.json", as_document([agent | {"status_code": "FINE"}, agent | {"end_time": None}]))
     assert rejected(project) == ["status_code must be one of OK, UNSET, ERROR"]
     assert project.query("SELECT count(*) FROM executions") == [(0,)]
+
+
+# -- Weave -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_of_weave_that_is_running_is_open(project: Project) -> None:
+    step = made.steps(0)[0]
+    running = made.weave_call(0, step, ended_at=None, summary={"weave": {"status": "running"}})
+    ingested(project, "a.jsonl", as_lines([running, made.weave_call(0, made.steps(0)[2])]))
+    assert rejected(project) == []
+    assert project.query("SELECT count(*) FROM executions") == [(0,)]
+    assert project.query("SELECT count(*) FROM tool_calls") == [(1,)]
+
+
+def test_a_call_of_weave_with_an_unknown_status_is_rejected_and_one_with_an_exception_is_a_failure(
+    project: Project,
+) -> None:
+    step = made.steps(0)[0]
+    told = {"summary": {"weave": {"status": "paused"}}}
+    ingested(project, "a.jsonl", as_lines([made.weave_call(0, step, **told)]))
+    assert len(rejected(project)) == 1
+    ingested(project, "a.jsonl", as_lines([made.weave_call(0, step, exception="no such field")]))
+    assert project.query("SELECT status, error FROM executions") == [("failure", "no such field")]
+
+
+def test_a_call_of_weave_without_a_kind_is_a_model_call_where_it_is_of_openai_and_else_a_part_of_its_run(
+    project: Project,
+) -> None:
+    calls = [made.weave_call(0, step, attributes={"weave": {"client_version": "0.51.59"}}) for step in made.steps(0)]
+    ingested(project, "a.jsonl", as_lines(calls))
+    assert project.query("SELECT agent_id, input_tokens, actions FROM executions") == [("advisor", 100, None)]
+    assert project.query("SELECT model, response_model, reasoning_tokens FROM model_calls") == [
+        ("small-1", "small-1", 5)
+    ]
+    assert project.query("SELECT count(*) FROM tool_calls") == [(0,)]
+
+
+def test_an_agent_of_weave_within_another_is_part_of_it(project: Project) -> None:
+    inner = made.weave_call(0, ("get_soil", "agent", 3, 4, None, made.span_id(0, "advisor")))
+    inner["attributes"]["weave"]["kind"] = "agent"
+    ingested(project, "a.jsonl", as_lines([made.weave_call(0, made.steps(0)[0]), inner]))
+    assert project.query("SELECT agent_id FROM executions") == [("advisor",)]
 
 
 # -- OpenAI Agents SDK -------------------------------------------------------------------------------------------------

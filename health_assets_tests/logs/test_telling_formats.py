@@ -34,6 +34,7 @@ NAME_OF_TARGET = {
     "agent_log_documents": ("OTLP logs of coding agents", "logs.json"),
     "roo_code": ("Roo Code", "ui_messages.json"), "aider": ("aider", "aider.jsonl"),
     "langsmith": ("LangSmith", "runs.json"), "langsmith_lines": ("LangSmith", "runs.jsonl"),
+    "weave": ("Weave", "calls.json"), "weave_lines": ("Weave", "calls.jsonl"),
     "mlflow": ("MLflow", "traces.json"), "mlflow_lines": ("MLflow", "traces.jsonl"),
     "phoenix_spans": ("Phoenix", "spans.json"), "phoenix_span_lines": ("Phoenix", "spans.jsonl"),
     "openai_agents": ("OpenAI Agents SDK", "traces.json"), "openai_agents_lines": ("OpenAI Agents SDK", "traces.jsonl"),

@@ -233,3 +233,32 @@ def agents_new_records(run: int) -> list[Record]:
 
 AGENTS = [record for run in range(3) for record in agents_records(run)]
 AGENTS_NEW = [record for run in range(3) for record in agents_new_records(run)]
+
+
+# -- Weave, after calls that the trace server of 0.51.59 and 0.52.40 gave ----------------------------------------------
+
+WEAVE_NAMES = {"advisor": "advisor", "small-1": "openai.chat.completions.create", "get_soil": "get_soil"}
+
+
+def weave_call(run: int, step: tuple[str, str, float, float, str | None, str | None], **fields: Any) -> Record:
+    name, kind, start, end, error, parent = step
+    usage = {"small-1": {"prompt_tokens": 100, "completion_tokens": 20, "requests": 1,
+                         "prompt_tokens_details": {"cached_tokens": 40}, "completion_tokens_details": {"reasoning_tokens": 5}}}  # fmt: skip
+    costs = {
+        "small-1": {"prompt_tokens": 100, "prompt_tokens_total_cost": 0.0015, "completion_tokens_total_cost": 0.0005}
+    }
+    status = "error" if error else "descendant_error" if run == 2 and kind == "agent" else "success"
+    told = {"type": "ValueError", "message": error, "traceback": [{"text": f'"message": "{name}"'}]}
+    summary = {"status_counts": {}, "weave": {"status": status, "trace_name": name}}
+    if kind != "tool":  # a call above others has their sums
+        summary |= {"usage": usage, "weave": summary["weave"] | {"costs": costs}}
+    return {
+        "id": uuid_of(run, name), "project_id": "acme/advice", "op_name": f"weave:///acme/advice/op/{WEAVE_NAMES[name]}:1.2",
+        "display_name": None, "trace_id": uuid_of(run, "advisor"), "parent_id": None if parent is None else uuid_of(run, "advisor"),
+        "thread_id": SESSION, "started_at": at(start), "ended_at": at(end), "exception": json.dumps(told) if error else None,
+        "attributes": {"weave": {"client_version": "0.52.40"} | ({} if kind == "agent" else {"kind": {"model": "llm"}.get(kind, kind)})},
+        "inputs": {"field": "north"} | ({"model": "small-1"} if kind == "model" else {}), "output": "clay", "summary": summary,
+    } | fields  # fmt: skip
+
+
+WEAVE = [weave_call(run, step) for run in range(3) for step in steps(run)]
