@@ -323,8 +323,15 @@ def test_what_a_task_of_roo_code_has_besides_is_counted(project: Project) -> Non
     assert lines_of(project)[1] == {
         f"Roo Code {coding_turns.NO_EVENT}": 6,
         f"Roo Code {cline.NO_OUTCOME}": 3,
-        f"Roo Code {coding_turns.CANCELLED_TURN}": 1,
     }
+
+
+def test_a_turn_of_roo_code_that_its_user_cancelled_is_a_cancellation(project: Project) -> None:
+    ingested(project, "ui_messages.json", as_document(made.ROO_CODE))
+    of_turn = f"{TASK}:{int(TASK) + 60_000}"
+    assert rows_of(project, "cancellations", "agent_id", "execution_id", "started_at") == [
+        ("roo-code", of_turn, after(60))
+    ]
 
 
 # -- aider -------------------------------------------------------------------------------------------------------------

@@ -345,6 +345,8 @@ OUTPUTS: list[tuple[Any, str, str | None]] = [
     ({"content": "fine", "success": True}, "success", None),
     ("the log says:\nProcess exited with code 9", "success", None),
     ("exec command rejected by user", "not allowed", None),
+    ('exec_command failed: CreateProcess { message: "Rejected(\\"rejected by user\\")" }', "not allowed", None),
+    ('exec_command failed: CreateProcess { message: "No such file or directory" }', "failure", "the tool failed"),
 ]
 
 

@@ -31,13 +31,18 @@ AGENT_ID = "codex"
 OWN_LINES = ("session_meta", "response_item", "event_msg", "turn_context")
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 RESULTS = ("function_call_output", "custom_tool_call_output")
-DENIED = ("exec command rejected by user", "patch rejected by user", "rejected by user", "aborted by user")
+DENIED = re.compile(
+    r"(exec command |patch )?rejected by user|aborted by user|exec_command failed: \w+ \{ message: \W*Rejected\("
+)
 """How results begin of tools that the user did not allow, or stopped."""
 EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})\b", re.MULTILINE)
 WALL_TIME = re.compile(r"^Wall time:? ([\d.]{1,20}) seconds", re.MULTILINE)
 BEFORE_OUTPUT = "\nOutput:\n"
 """Behind what Codex says of a command's end; before it in a result, that command may stand."""
-FAILED = ("Script failed", "execution error:", "failed to parse function arguments", "unsupported call:")
+FAILED = (
+    "Script failed", "execution error:", "exec_command failed:", "failed to parse function arguments",
+    "unsupported call:",
+)  # fmt: skip
 ERROR = "error of the model or its provider"
 UUID_7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 """An id that begins with the time at which it was made."""
@@ -280,7 +285,7 @@ class _Session:
         text, (told, output) = _text_of(output), _told(output)
         header, mark, written = text.partition(BEFORE_OUTPUT)
         header = header if mark else ""
-        if text.startswith(DENIED):
+        if DENIED.match(text):
             self._notes[NOT_ALLOWED] += 1
             return
         event = self._ended.pop(call_id, {})
