@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -61,6 +61,7 @@ app.add_typer(alerts_app, name="alerts")
 app.add_typer(targets_app, name="targets")
 app.command()(inspect)
 app.command()(formats)
+McpRole = Literal["read", "operate"]
 DEMO_FOLDER = Path("data/demo")
 JSON_WIDTH = 200
 """Characters of a line of a table that is the message of a JSON object."""
@@ -362,6 +363,28 @@ def serve(
         serve_until_stopped(
             settings, settings.serve_host, settings.serve_port, tell, settings.serve_tls_cert, settings.serve_tls_key
         )
+
+
+@app.command()
+def mcp(
+    role: Annotated[
+        McpRole, typer.Option(help="What the client may do: read, or operate, which silences and sees personal agents.")
+    ] = "read",
+    warehouse: WarehouseOption = None,
+    targets: TargetsOption = None,
+) -> None:
+    """Answer a coding agent or another MCP client on standard input and output, from the warehouse."""
+    from health_assets.apps.serving.mcp_server.backend import NO_SDK
+    from health_assets.cli.alerts_commands import current_user
+
+    with readable_errors():
+        settings = settings_of(None, targets, warehouse)
+        _require_targets(settings)
+        try:
+            from health_assets.apps.serving.mcp_server.over_stdio import serve_stdio
+        except ModuleNotFoundError as error:
+            raise HealthAssetsError(NO_SDK) from error
+        serve_stdio(settings, role, current_user(), say)
 
 
 @tokens_app.command("new")

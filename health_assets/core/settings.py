@@ -378,6 +378,10 @@ class Settings(BaseSettings):
     pages: bool = Field(
         True, description="`off`: the endpoint serves no [pages for people](pages.md), and keeps no history for them."
     )
+    mcp: bool = Field(
+        False,
+        description="`on`: the endpoint answers [MCP clients](mcp.md) at `/mcp`; it needs the extra `mcp`.",
+    )
     history: Path | None = Field(
         None,
         description="Folder of the [pages' history](pages.md#history), this server's own; by default beside the "

@@ -1,10 +1,10 @@
 """The FastAPI application: routes behind the gate, problems for errors, an OpenAPI document that says it all."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -20,6 +20,7 @@ from health_assets.apps.serving.doors import Doors
 from health_assets.apps.serving.gate import Gate
 from health_assets.apps.serving.history.keeper import Keeper
 from health_assets.apps.serving.history.reading import History
+from health_assets.apps.serving.mcp_server.backend import NO_SDK, Backend
 from health_assets.apps.serving.metrics import Metrics
 from health_assets.apps.serving.pages.changing import Changes
 from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
@@ -39,7 +40,11 @@ from health_assets.apps.serving.schemas import Problem
 from health_assets.apps.serving.service import Service
 from health_assets.apps.serving.sessions import Sessions
 from health_assets.apps.serving.vocabulary import SCHEMA_VERSION
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
+
+if TYPE_CHECKING:
+    from health_assets.apps.serving.mcp_server.over_http import McpOverHttp
 
 NO_PATH = "there is nothing at this path; what there is, is at /docs"
 DESCRIPTION = (
@@ -61,7 +66,7 @@ def create_app(
         on_fault: told in a sentence when refreshing the data fails; by default it goes to standard error.
 
     Raises:
-        HealthAssetsError: the warehouse's URL names no file.
+        HealthAssetsError: the warehouse's URL names no file, or MCP clients cannot be answered.
     """
     refresher = Refresher(settings, on_fault)
     # a token that is withdrawn must not wait for a snapshot, which may take minutes
@@ -70,6 +75,7 @@ def create_app(
     keeper = Keeper(settings, on_fault) if settings.pages else None
     requests = RequestCounts()
     service = Service(settings, doors, refresher, sessions, Metrics(settings, refresher, requests))
+    mcp: McpOverHttp | None = None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -79,7 +85,8 @@ def create_app(
         if keeper is not None:
             keeper.start()
         tokens.start()
-        yield
+        async with nullcontext() if mcp is None else mcp.running():
+            yield
         tokens.stop()
         if keeper is not None:
             keeper.stop()
@@ -105,8 +112,14 @@ def create_app(
         keeper.on_taken = pages.forget_older
         app.include_router(page_routes(pages, service))
         app.include_router(incident_routes(pages))
-        app.include_router(silence_routes(pages, Changes(settings, keeper, pages, on_fault)))
+        changes = Changes(settings, keeper, pages, on_fault)
+        app.include_router(silence_routes(pages, changes))
         app.include_router(sign_in_routes(Signing(doors, pages.alone)))
+        if settings.mcp:
+            backend = Backend(settings=settings, keeper=keeper, pages=pages, service=service, changes=changes)
+            mcp = _mcp(backend, doors, on_fault)
+    elif settings.mcp:
+        raise HealthAssetsError("HEALTH_MCP is on, but HEALTH_PAGES is off: tools are answered from the pages' history")
     app.add_middleware(
         Gate,
         service=service,
@@ -115,6 +128,7 @@ def create_app(
         requests=requests,
         log=log,
         has_pages=keeper is not None,
+        mcp=mcp,
     )
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -130,6 +144,19 @@ def create_app(
         return HTMLResponse(docs_page(app.openapi()), headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
     return app
+
+
+def _mcp(backend: Backend, doors: Doors, on_fault: Callable[[str], None]) -> "McpOverHttp":
+    """What answers MCP clients.
+
+    Raises:
+        HealthAssetsError: the extra is not installed.
+    """
+    try:
+        from health_assets.apps.serving.mcp_server.over_http import McpOverHttp
+    except ModuleNotFoundError as error:
+        raise HealthAssetsError(NO_SDK) from error
+    return McpOverHttp(backend, doors.hosts, on_fault)
 
 
 def _make_ahead(pages: Pages, history: History) -> None:

@@ -73,6 +73,12 @@ def form_refusal(scope: Scope, hosts: AllowedHosts) -> Answer | None:
 
 async def read_form(receive: Receive) -> Form | Answer | None:
     """The form, why it cannot be read, or None where the client went away."""
+    body = await read_body(receive, "form")
+    return parsed(body) if isinstance(body, bytes) else body
+
+
+async def read_body(receive: Receive, what: str) -> bytes | Answer | None:
+    """The body of a request, why it cannot be read, or None where the client went away; `what` names it in words."""
     body = b""
     try:
         async with asyncio.timeout(FORM_TIMEOUT_S):
@@ -84,8 +90,8 @@ async def read_form(receive: Receive) -> Form | Answer | None:
                 body += message.get("body", b"")
                 is_more = message.get("more_body", False)
     except TimeoutError:
-        return problem(408, "the form took too long to arrive", [CLOSES])
-    return parsed(body)
+        return problem(408, f"the {what} took too long to arrive", [CLOSES])
+    return body
 
 
 def parsed(body: bytes) -> Form | Answer:

@@ -5,6 +5,7 @@ spelling of the same URL, and everything else, goes on to FastAPI; `routes` answ
 """
 
 import time
+from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,9 +23,21 @@ WELL_KNOWN = b"/.well-known/agent-health"
 AGENTS = b"/agents/"
 HOST_ROUTE = WELL_KNOWN.decode()
 AGENT_ROUTE = "/agents/{agent_id}/.well-known/agent-health"
+MCP_ROUTE = "/mcp"
+MCP = MCP_ROUTE.encode()
 METHODS = ("GET", "HEAD")
 ASKED = "health_assets.asked"
 """Where the routes find who asks, in the scope."""
+
+
+class Messages(Protocol):
+    """Answers messages of MCP clients; the SDK of which is imported only where it is wanted."""
+
+    def refusal(self, scope: Scope, asked: Asked) -> Answer | None:
+        """The reason why a request is not read; None if it is."""
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
+        """Answer a request that is read; gives an answer still to be sent where its body does not come."""
 
 
 class Gate:
@@ -38,6 +51,7 @@ class Gate:
         requests: where they are counted.
         log: where requests are noted; None for nowhere.
         has_pages: whether there are pages that a browser can be led to.
+        mcp: answers MCP clients; None where they are not answered.
     """
 
     def __init__(
@@ -50,6 +64,7 @@ class Gate:
         log: AccessLog | None,
         *,
         has_pages: bool,
+        mcp: Messages | None,
     ) -> None:
         self._app = app
         self._service = service
@@ -57,6 +72,7 @@ class Gate:
         self._requests = requests
         self._log = log
         self._has_pages = has_pages
+        self._mcp = mcp
         self._limit = RateLimit(requests_per_s) if requests_per_s else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,6 +115,11 @@ class Gate:
             await _send(page, send, is_head=is_head)
             return
         routed = {**scope, ASKED: asked}
+        if self._mcp is not None and scope["raw_path"] == MCP:
+            send.route = MCP_ROUTE
+            if (late := await self._mcp.answer(routed, receive, send)) is not None:
+                await _send(late, send, is_head=False)
+            return
         if is_form_address(scope):
             form = await read_form(receive)
             if not isinstance(form, Form):
@@ -121,6 +142,8 @@ class Gate:
             wait_s = self._limit.wait_s(asked.address, time.monotonic())
             if wait_s:
                 return problem(429, "too many requests from this address", [(b"retry-after", b"%d" % wait_s)])
+        if self._mcp is not None and scope["raw_path"] == MCP:
+            return self._mcp.refusal(scope, asked)
         if is_form_address(scope):
             return form_refusal(scope, self._doors.hosts)
         if scope["method"] == "OPTIONS" and scope["raw_path"].endswith(WELL_KNOWN):

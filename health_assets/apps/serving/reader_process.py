@@ -7,6 +7,7 @@
 - `{"session": ID}`: the scores of a session.
 - `{"waterfall": ID, "until": HOUR}`: its score by the end of that hour, null for the newest, with its runs.
 - `{"line": FILE, "number": N}`: the text of a line of a raw log.
+- `{"suggest": AGENT, "days": N}`: suggested targets, null for all agents'.
 - `{"history": FOLDER}`: a step of `apps.serving.history.filling`.
 """
 
@@ -16,7 +17,7 @@ import math
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ibis
 import pyarrow as pa
@@ -35,7 +36,7 @@ from health_assets.apps.serving.waterfall import runs_of
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
-from health_assets.core.targets import load_targets
+from health_assets.core.targets import Targets, load_targets
 from health_assets.scoring.identities import CLAIMANT
 from health_assets.systems.session_scores.merged_traces import TRACE
 from health_assets.systems.session_scores.names import CALL_COUNTS
@@ -46,10 +47,14 @@ from health_assets.warehouse.partition_states import PartitionStates, WrittenHou
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
+if TYPE_CHECKING:
+    from health_assets.apps.target_suggestions.statistics_of_days import Suggestion
+
 ROWS_PER_BATCH = 4096
 """Small enough that freeing a batch of documents never holds the server up."""
 MOST_TRACES = 1000
 """Traces, and flagged traces, of one session that an answer lists; the riskiest first where there are more."""
+MOST_SUGGESTIONS = 2000
 MEMORY_LIMIT = "256MB"
 SNAPSHOT_LOCK_TIMEOUT_S = 10.0
 SESSION_LOCK_TIMEOUT_S = 2.0
@@ -70,6 +75,8 @@ def read(settings: Settings, request: dict[str, Any]) -> Any:
         return read_waterfall(settings, request["waterfall"], until)
     if "line" in request:
         return read_line(settings, request["line"], request["number"])
+    if "suggest" in request:
+        return read_suggestions(settings, request["suggest"], request["days"])
     if "history" in request:
         return fill(settings, Path(request["history"]), warehouse_of(settings, HISTORY_LOCK_TIMEOUT_S))
     return read_newest(settings, Path(request["snapshot"]), request["known"])
@@ -209,6 +216,53 @@ def read_line(settings: Settings, source_file: str, number: int) -> dict[str, An
         known = known_file(session, source_file)
     answer = line_of(settings, load_targets(settings.targets).redact, known, number)
     return {"is_personal": ownership.has_personal, "teams": [None], "answer": answer}
+
+
+def read_suggestions(
+    settings: Settings, agent_id: str | None, days: int, now: datetime | None = None
+) -> dict[str, Any]:
+    """Suggested targets as a session's scores are told, visible to all: the server leaves out agents of others.
+
+    Returns:
+        `found` by agent and `lacking` with the reasons, the first `MOST_SUGGESTIONS` of each; none for an agent that
+        did not run or is retired.
+
+    Raises:
+        HealthAssetsError: as `read_newest`.
+    """
+    from health_assets.apps.target_suggestions.suggesting import UnknownAgentError, suggest  # hardly ever asked for
+
+    targets = _targets(settings)
+    with warehouse_of(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
+        session.use_one_thread()
+        agents = () if agent_id is None else (agent_id,)
+        try:
+            found = suggest(session, targets, now or datetime.now(UTC), days, agents)
+        except UnknownAgentError:
+            return {"is_personal": False, "teams": [], "answer": {"found": [], "lacking": []}}
+    answer = {
+        "first_day": found.first.isoformat(),
+        "as_of": found.end.isoformat(),
+        "days_with_runs": found.days,
+        "found": [_told_suggestion(one, targets) for one in found.found[:MOST_SUGGESTIONS]],
+        "lacking": [{"agent_id": one.agent_id, "reason": one.reason} for one in found.lacking[:MOST_SUGGESTIONS]],
+    }
+    return {"is_personal": False, "teams": [], "answer": answer}
+
+
+def _told_suggestion(one: "Suggestion", targets: Targets) -> dict[str, Any]:
+    """The suggested targets of an agent, each with its evidence and the present value."""
+    present = targets.of(one.agent_id)
+    return {
+        "agent_id": one.agent_id,
+        "runs": one.runs,
+        "typical_days": one.days,
+        "remark": one.remark,
+        "targets": {
+            name: {"suggested": value.value, "present": getattr(present, name), "evidence": value.evidence}
+            for name, value in one.values.items()
+        },
+    }
 
 
 def _scored(
@@ -373,8 +427,12 @@ def warehouse_of(settings: Settings, lock_timeout_s: float) -> Warehouse:
 
 
 def _ownership(settings: Settings) -> Ownership:
+    return Ownership(_targets(settings))
+
+
+def _targets(settings: Settings) -> Targets:
     try:
-        return Ownership(load_targets(settings.targets))
+        return load_targets(settings.targets)
     except HealthAssetsError as error:
         raise TargetsError(str(error)) from error
 

@@ -18,7 +18,14 @@ from health_assets.apps.serving.outdated import DataAge, outdated_document, outd
 from health_assets.apps.serving.quotas import WorkQuota
 from health_assets.apps.serving.rate_limit import client_of
 from health_assets.apps.serving.refresher import FIRST_RETRY_S, Refresher
-from health_assets.apps.serving.sessions import LineQuestion, Question, SessionAnswer, Sessions
+from health_assets.apps.serving.sessions import (
+    AnyQuestion,
+    LineQuestion,
+    Question,
+    SessionAnswer,
+    Sessions,
+    SuggestionQuestion,
+)
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.tokens import Role
 from health_assets.apps.serving.view import View
@@ -51,11 +58,11 @@ class CrowdedError(HealthAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a session or the text of a line, or why they cannot be told now.
+    """The runs of a session, the text of a line or suggested targets, or why they cannot be told now.
 
     Args:
-        told: `score` and what `waterfall.runs_of` says, or what `log_lines.line_of` says; None where there is none that
-            the caller may see.
+        told: `score` and what `waterfall.runs_of` says, or what `log_lines.line_of` says, or what
+            `reader_process.read_suggestions` says; None where there is none that the caller may see.
         why_not: a sentence; None where the warehouse was asked.
     """
 
@@ -273,7 +280,25 @@ class Service:
             return Runs(why_not=SENTENCES[error.kind])
         return Runs(None if found is None else json.loads(found.body))
 
-    async def _look_up(self, question: Question | LineQuestion, asked: Asked) -> SessionAnswer | None:
+    async def suggestions(self, agent_id: str | None, days: int, asked: Asked) -> Runs:
+        """The suggested targets of all agents, of which the caller may not see each; waits for a reader.
+
+        Args:
+            agent_id: only this agent's; None for all.
+            days: UTC days to look at.
+            asked: the request.
+        """
+        if asked.caller.refusal("read") is not None:
+            return Runs()
+        try:
+            found = await self._look_up(SuggestionQuestion(agent_id, days), asked)
+        except CrowdedError as error:
+            return Runs(why_not=str(error))
+        except ReaderError as error:
+            return Runs(why_not=SENTENCES[error.kind])
+        return Runs(None if found is None else json.loads(found.body))
+
+    async def _look_up(self, question: AnyQuestion, asked: Asked) -> SessionAnswer | None:
         """The answer to a question; None where there is none that the caller may see.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Scores and runs of one session, and lines of raw logs: asked of a reader, and kept for a while.
+"""Scores and runs of one session, lines of raw logs, suggested targets: asked of a reader, and kept for a while.
 
 These are the answers that need the warehouse or the logs. They are kept away from the others: their own reader process,
 few questions at a time, a limit on each, and answers of bounded size that are kept for as long as the snapshot's are.
@@ -61,6 +61,26 @@ class LineQuestion:
         return {"line": self.source_file, "number": self.number}
 
 
+@dataclass(frozen=True, slots=True)
+class SuggestionQuestion:
+    """A question about suggested targets.
+
+    Args:
+        agent_id: only this agent's; None for all.
+        days: UTC days to look at.
+    """
+
+    agent_id: str | None
+    days: int
+
+    def request(self) -> dict[str, Any]:
+        """The question as the reader understands it."""
+        return {"suggest": self.agent_id, "days": self.days}
+
+
+AnyQuestion = Question | LineQuestion | SuggestionQuestion
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionAnswer:
     """The JSON of a session or a line, whose its agents are, and when it was read.
@@ -98,16 +118,16 @@ class Sessions:
     def __init__(self, settings: Settings) -> None:
         self._reader = Reader(settings)
         self._keep_s = settings.serve_refresh_s
-        self._kept: OrderedDict[Question | LineQuestion, tuple[float, SessionAnswer | None]] = OrderedDict()
+        self._kept: OrderedDict[AnyQuestion, tuple[float, SessionAnswer | None]] = OrderedDict()
         self._waiting = 0
         self._turn = asyncio.Lock()  # whoever waits gets it in turn, which a lock of threads does not promise
 
-    def costs_nothing(self, question: Question | LineQuestion, view: View) -> bool:
+    def costs_nothing(self, question: AnyQuestion, view: View) -> bool:
         """Whether an answer is kept that the caller may see; of others the caller must not even learn that they are."""
         kept = self._kept[question][1] if self._has(question) else None
         return kept is not None and kept.is_visible(view)
 
-    async def find(self, question: Question | LineQuestion) -> SessionAnswer | None:
+    async def find(self, question: AnyQuestion) -> SessionAnswer | None:
         """The answer to a question; None where the session had nothing in the look-back.
 
         Raises:
@@ -145,10 +165,10 @@ class Sessions:
         self._reader.interrupt()
         self._reader.close()
 
-    def _has(self, question: Question | LineQuestion) -> bool:
+    def _has(self, question: AnyQuestion) -> bool:
         return time.monotonic() < self._kept.get(question, (0.0, None))[0]
 
-    def _keep(self, question: Question | LineQuestion, fresh: Any) -> None:
+    def _keep(self, question: AnyQuestion, fresh: Any) -> None:
         self._kept.pop(question, None)
         self._kept[question] = (time.monotonic() + self._keep_s, fresh)
         if len(self._kept) > MOST_KEPT:

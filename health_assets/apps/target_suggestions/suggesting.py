@@ -30,6 +30,10 @@ from health_assets.warehouse.session import Session
 EPOCH = date(1970, 1, 1)
 
 
+class UnknownAgentError(HealthAssetsError):
+    """An agent that is asked for did not run in this time, or is retired."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Suggestions:
     """What is suggested for a fleet.
@@ -60,7 +64,8 @@ def suggest(session: Session, targets: Targets, now: datetime, days: int, agents
         agents: only these; all by default.
 
     Raises:
-        HealthAssetsError: the warehouse has no components, or an agent of these is not known or retired.
+        NoWarehouseError: the warehouse has no components.
+        UnknownAgentError: an agent of these is not known or retired.
     """
     newest = PartitionStates(session).newest("health_components", now)
     if newest is None:
@@ -118,9 +123,9 @@ def _require(agents: Sequence[str], history: Mapping[str, Sequence[Day]], target
     for agent_id in agents:
         if agent_id not in history and agent_id not in targets.agents:
             hint = nearest(agent_id, history)
-            raise HealthAssetsError(f"no agent {printable(agent_id)} ran in this time{hint}")
+            raise UnknownAgentError(f"no agent {printable(agent_id)} ran in this time{hint}")
         if targets.of(agent_id).retired:
-            raise HealthAssetsError(f"{printable(agent_id)} is retired; nothing is expected of it")
+            raise UnknownAgentError(f"{printable(agent_id)} is retired; nothing is expected of it")
 
 
 def _without_runs(targets: Targets, history: Mapping[str, Sequence[Day]], agents: Sequence[str]) -> list[Lacking]:

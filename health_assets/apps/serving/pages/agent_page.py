@@ -44,6 +44,10 @@ TOOLS_SHOWN = 50
 RUNS_SHOWN = 30
 
 
+class NoAgentError(HealthAssetsError):
+    """No agent that the caller may see has this name."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class WantedOfAgent:
     """The parts of an agent's page that are asked for.
@@ -63,7 +67,8 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     """Everything that is known of an agent at one hour.
 
     Raises:
-        HealthAssetsError: nobody whom the caller may see has this name at that hour.
+        NoAgentError: nobody whom the caller may see has this name.
+        HealthAssetsError: one has it at another hour.
     """
     row = _row(look, agent_id)
     window = _window(look)
@@ -138,7 +143,7 @@ def _row(look: Look, agent_id: str) -> dict[str, Any]:
                 f"This agent is not known at {look.hour:%Y-%m-%d %H:%M} UTC; "
                 f"look at {last:%Y-%m-%dT%H}, the last hour at which it is."
             )
-    raise HealthAssetsError("No agent of this name is known here; search for it on the page of the fleet.")
+    raise NoAgentError("No agent of this name is known here; search for it on the page of the fleet.")
 
 
 def _window(look: Look) -> HourRange:

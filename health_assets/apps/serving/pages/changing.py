@@ -9,9 +9,11 @@ waits for a held warehouse for a few seconds; then nothing is changed, and the p
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from health_assets.apps.alerts.silences import Silence
 from health_assets.apps.serving.answers import Answer
 from health_assets.apps.serving.audit import UnwritableLogError, audited
 from health_assets.apps.serving.client import Reader, ReaderError
@@ -26,6 +28,7 @@ from health_assets.apps.serving.pages.signing import (
     is_of_session,
     led_to,
     may_change,
+    may_operate,
     sign_in_page,
 )
 from health_assets.apps.serving.pages.silences_page import (
@@ -54,6 +57,10 @@ NOT_WRITTEN = (
 NOT_NOTED = "Changes cannot be noted in the audit log, so nothing has been changed; the server's operator is told why."
 MAY_NOT = "Changing anything needs a token of the role operate that sees the agents of all teams."
 EVERYTHING = "This silences every rule of every agent. Tick the box below where that is meant."
+NOT_EVERYTHING = (
+    "This silences every rule of every agent, which only the page of silences and the command line do; name agents or "
+    "rules."
+)
 OF_FILE = "It stands in the alerts file; take it out there."
 NO_SILENCE = "There is no silence of this id in force or to come."
 
@@ -90,6 +97,32 @@ class Changes:
             return self._shown(asked, draft, Refused(sentence=f"{error}.", status=422))
         if is_of_all and not form.one("everything"):
             return self._shown(asked, draft, Refused(sentence=EVERYTHING, status=422))
+        fields = [(name, value) for name, values in form.fields.items() if name != "csrf" for value in values]
+        made = self._silenced(asked, draft, silence, (SILENCES, fields))
+        if isinstance(made, Refused):
+            return self._shown(asked, draft, made)
+        return led_to(f"{SILENCES}?done={made}")
+
+    def silence(self, asked: Asked, draft: Draft) -> Silence:
+        """Add a silence for a caller who sends no form.
+
+        Raises:
+            HealthAssetsError: the caller may not, the silence cannot be, it is of every agent, or it cannot be written.
+        """
+        if not may_operate(asked.caller):
+            raise HealthAssetsError(MAY_NOT)
+        silence = draft.silence(asked.caller.name or "")
+        if self._pages.seen(asked, lambda look: is_everything(look, draft)):
+            raise HealthAssetsError(NOT_EVERYTHING)
+        made = self._silenced(asked, draft, silence, None)
+        if isinstance(made, Refused):
+            raise HealthAssetsError(made.sentence)
+        return replace(silence, silence_id=made)
+
+    def _silenced(
+        self, asked: Asked, draft: Draft, silence: Silence, again: tuple[str, list[tuple[str, str]]] | None
+    ) -> str | Refused:
+        """Write a silence and wait until the history shows it; gives its id, or why it was not made."""
         wanted = {
             "agents": silence.agents,
             "rules": silence.rules,
@@ -98,12 +131,10 @@ class Changes:
             "reason": silence.reason,
             "by": silence.added_by,
         }
-        fields = [(name, value) for name, values in form.fields.items() if name != "csrf" for value in values]
-        made = self._made(asked, "alerts silence", {"silence": wanted}, wanted, (SILENCES, fields))
-        if isinstance(made, Refused):
-            return self._shown(asked, draft, made)
-        self._keeper.catch_up(lambda history: _has(history, made, is_ended=False), SHOWN_WITHIN_S)
-        return led_to(f"{SILENCES}?done={made}")
+        made = self._made(asked, "alerts silence", {"silence": wanted}, wanted, again)
+        if not isinstance(made, Refused):
+            self._keeper.catch_up(lambda history: _has(history, made, is_ended=False), SHOWN_WITHIN_S)
+        return made
 
     def end_silence(self, asked: Asked, form: Form) -> Answer:
         """End the silence that a form names."""
@@ -138,15 +169,16 @@ class Changes:
         what: str,
         request: dict[str, Any],
         details: dict[str, Any],
-        again: tuple[str, list[tuple[str, str]]],
+        again: tuple[str, list[tuple[str, str]]] | None,
     ) -> str | Refused:
         """Make a change and note it; gives the silence's id, or why it was not made."""
         if not self._turn.acquire(timeout=TURN_TIMEOUT_S):
             return Refused(sentence=BUSY, status=503, again=again)
         told = {name: value for name, value in details.items() if name != "by"}
+        place = "mcp" if again is None else "page"
         try:
             with (
-                audited(self._settings, f"page: {what}", by=asked.caller.name, **told),
+                audited(self._settings, f"{place}: {what}", by=asked.caller.name, **told),
                 Reader(self._settings, WRITER) as writer,
             ):
                 return writer.ask({**request, "patience_s": PATIENCE_S}, WRITE_TIMEOUT_S)
@@ -155,10 +187,10 @@ class Changes:
                 return Refused(sentence=BUSY, status=503, again=again)
             if error.kind == "refused":
                 return Refused(sentence=f"{str(error)[:1].upper()}{str(error)[1:]}.", status=409)
-            self._on_fault(f"{what} on a page: {error}")
+            self._on_fault(f"{place}: {what}: {error}")
             return Refused(sentence=NOT_WRITTEN, status=503, again=again)
         except UnwritableLogError as error:
-            self._on_fault(f"{what} on a page: {error}")
+            self._on_fault(f"{place}: {what}: {error}")
             return Refused(sentence=NOT_NOTED, status=503, again=again)
         finally:
             self._turn.release()

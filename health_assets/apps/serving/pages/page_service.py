@@ -101,14 +101,20 @@ class Pages:
                     page = Page(name="sorry", title="Not found", told={"detail": str(error)}, status=404)
             return self._written(asked, page, how, look)
 
-    def seen(self, asked: Asked, find: Callable[[Look], T]) -> T:
-        """Something that is found in what the caller sees of the newest hour.
+    def seen(self, asked: Asked, find: Callable[[Look], T], hour: str | None = None) -> T:
+        """Something that is found in what the caller sees; whether it may read is asked before.
+
+        Args:
+            asked: the request.
+            find: finds it.
+            hour: the hour to look at, as text; None for the newest.
 
         Raises:
-            HealthAssetsError: there is nothing yet.
+            NothingYetError: there is nothing yet.
+            HealthAssetsError: there is nothing of that hour.
         """
         with self._at_once:
-            return find(self._look(asked, None))
+            return find(self._look(asked, hour))
 
     def make_ahead(self, history: History, make: Make) -> None:
         """Make a page of the newest hour, so that what is remembered of it is there before somebody asks.

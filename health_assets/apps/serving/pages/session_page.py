@@ -31,6 +31,10 @@ LONGEST_CALL_MS = 1e10
 """Four months; a call that says it took longer is drawn as that."""
 
 
+class NoSessionError(HealthAssetsError):
+    """No session that the caller may see has this id."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """The session that is asked for.
@@ -50,7 +54,7 @@ def session_page(look: Look, wanted: Wanted) -> Page:
     """One session by the end of the hour.
 
     Raises:
-        HealthAssetsError: there is none that the caller may see.
+        NoSessionError: there is none that the caller may see.
     """
     kept = _kept(look, wanted.session_id)
     if wanted.runs is not None:
@@ -59,7 +63,7 @@ def session_page(look: Look, wanted: Wanted) -> Page:
     elif kept:
         score = kept[-1]
     else:
-        raise HealthAssetsError(NO_SESSION)
+        raise NoSessionError(NO_SESSION)
     traces = [_trace(trace, score, look) for trace in wanted.runs["traces"]] if wanted.runs else []
     calls = [_call(call, look) for call in wanted.runs["calls"]] if wanted.runs else []
     told: dict[str, Any] = {

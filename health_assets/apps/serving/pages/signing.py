@@ -39,8 +39,13 @@ def own_page(target: bytes | str) -> str:
 
 
 def may_change(caller: Caller) -> bool:
-    """Whether a caller may change anything: signed in by an operator's token that is limited to no team."""
-    return caller.csrf is not None and caller.refusal("operate") is None and caller.view.teams is None
+    """Whether a caller may change anything on pages: signed in by a token that may."""
+    return caller.csrf is not None and may_operate(caller)
+
+
+def may_operate(caller: Caller) -> bool:
+    """Whether a caller's token may change anything: an operator's that is limited to no team."""
+    return caller.refusal("operate") is None and caller.view.teams is None
 
 
 def is_of_session(caller: Caller, form: Form) -> bool:
