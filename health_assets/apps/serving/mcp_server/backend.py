@@ -21,10 +21,12 @@ from health_assets.apps.serving.service import Asked, Service
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
+from health_assets.core.wording import counted
 
 T = TypeVar("T")
 FIRST_HOUR_S = 30.0
 """How long a call waits for the newest hour after a start."""
+LONGEST_PATH = 2000
 NO_SDK = "MCP clients are answered by their SDK: pip install 'health-assets[mcp]'"
 NOTHING_YET = "Nothing has been materialized yet; `health-assets materialize` or `health-assets run` does it."
 LOADING = "The newest hour is being loaded; ask again in a few seconds."
@@ -77,8 +79,8 @@ class Backend:
         return self.keeper.is_empty or history.newest("agents") is not None
 
     def link(self, look: Look, path: str) -> str | None:
-        """The address of a page at the hour that is looked at; None where the pages' address is not known."""
-        if self.settings.pages_url is None:
+        """The address of a page at the hour that is looked at; None where it is not known, or too long to be read."""
+        if self.settings.pages_url is None or len(path) > LONGEST_PATH:
             return None
         hour = "" if look.is_newest else f"{'&' if '?' in path else '?'}hour={look.hour:%Y-%m-%dT%H}"
         return f"{self.settings.pages_url.rstrip('/')}{path}{hour}"
@@ -101,5 +103,12 @@ def as_of(look: Look) -> dict[str, Any]:
         "as_of": end,
         "window_hours": look.window_hours,
         "outdated_s": look.outdated_s(),
-        "hours_to_copy": look.history.missing or None,
+        "still_loading": _still_loading(look.history.missing),
     }
+
+
+def _still_loading(hours: int) -> str | None:
+    """That lists may lack rows while hours are copied to the history; None where all are there."""
+    if not hours:
+        return None
+    return f"{counted(hours, 'hour')} of history still to be copied: lists may be short or empty; ask again in a minute"

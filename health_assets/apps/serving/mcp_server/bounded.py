@@ -10,6 +10,8 @@ from health_assets.apps.serving.answers import dumps
 MOST_BYTES = 16_000
 """Longest answer, about four thousand tokens."""
 LONGEST_TEXT = 400
+KEPT_WHOLE = ("_id", "page", "source_file", "tool", "name")
+"""Ends of the names of texts that a client needs as they are, to ask again or to open a file."""
 SIGNIFICANT_DIGITS = 6
 LEFT_OUT = "left_out"
 CUT = "…"
@@ -32,16 +34,16 @@ def bounded(told: Mapping[str, Any]) -> str:
     return body.decode()
 
 
-def _short(value: Any) -> Any:
-    """The value as JSON can write it, without members that are null."""
+def _short(value: Any, name: str = "") -> Any:
+    """The value of a member as JSON can write it, without members that are null."""
     if isinstance(value, Mapping):
-        return {str(name): short for name, one in value.items() if (short := _short(one)) is not None}
+        return {str(key): short for key, one in value.items() if (short := _short(one, str(key))) is not None}
     if isinstance(value, list | tuple):
-        return [_short(one) for one in value]
+        return [_short(one, name) for one in value]
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     if isinstance(value, float):
         return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
-    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+    if isinstance(value, str) and len(value) > LONGEST_TEXT and not name.endswith(KEPT_WHOLE):
         return value[:LONGEST_TEXT] + CUT
     return value

@@ -3,6 +3,7 @@
 What belongs here: which parts of pages and commands an answer has. What does not: the pages (`apps.serving.pages`).
 """
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -119,7 +120,8 @@ async def suggest_targets(backend: Backend, asked: Asked, wanted: SuggestTargets
         if wanted.agent_id is not None and not found and not lacking:
             raise HealthAssetsError(NOTHING_TO_SUGGEST)
         return {
-            **only(suggested, ("first_day", "as_of", "days_with_runs")),
+            "as_of": datetime.fromisoformat(suggested["as_of"]),
+            **only(suggested, ("first_day", "days_with_runs")),
             "listed": found[: wanted.limit],
             "nothing_for": lacking[: wanted.limit],
             "left_out": {
