@@ -5,6 +5,7 @@ What does not belong here: assertions.
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -17,8 +18,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
+from health_assets.apps.serving.mcp_server.backend import LOADING
 from health_assets_tests.support.projects import REPOSITORY, command_environment
-from health_assets_tests.support.serving_made import Served
+from health_assets_tests.support.serving_made import PATIENCE_S, Served
 
 Call = tuple[str, dict[str, Any]]
 
@@ -72,9 +74,16 @@ def over_stdio(
 async def _told(transport: AbstractAsyncContextManager[Any], mode: str, calls: Sequence[Call]) -> Told:
     async with Client(transport, mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        results = [await client.call_tool(name, arguments) for name, arguments in calls]
-        answers = []
-        for result in results:
-            [content] = result.content
-            answers.append(Answered(content.text, bool(result.is_error)))  # type: ignore[union-attr]
+        answers = [await _answer(client, *call) for call in calls]
         return Told(tools, client.instructions or "", answers)
+
+
+async def _answer(client: Client, name: str, arguments: dict[str, Any]) -> Answered:
+    """The answer to a call; as it is said, again where a machine with much else to do has not loaded an hour yet."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        result = await client.call_tool(name, arguments)
+        [content] = result.content
+        answered = Answered(content.text, bool(result.is_error))  # type: ignore[union-attr]
+        if answered.text != LOADING or time.monotonic() > deadline:
+            return answered

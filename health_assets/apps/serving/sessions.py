@@ -113,10 +113,12 @@ class Sessions:
 
     Args:
         settings: the warehouse, and how long an answer is kept.
+        timeout_s: how long an answer may take; by default `TIMEOUT_S`.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, timeout_s: float | None = None) -> None:
         self._reader = Reader(settings)
+        self._timeout_s = timeout_s
         self._keep_s = settings.serve_refresh_s
         self._kept: OrderedDict[AnyQuestion, tuple[float, SessionAnswer | None]] = OrderedDict()
         self._waiting = 0
@@ -147,7 +149,7 @@ class Sessions:
         try:
             if self._has(question):  # another asked for the same meanwhile
                 return self._kept[question][1]
-            found = await asyncio.to_thread(self._reader.ask, question.request(), TIMEOUT_S)
+            found = await asyncio.to_thread(self._reader.ask, question.request(), self._timeout_s or TIMEOUT_S)
         finally:
             self._turn.release()
         fresh = found and SessionAnswer(

@@ -30,6 +30,9 @@ from health_assets.apps.serving.tokens import Role
 from health_assets.apps.serving.view import View
 from health_assets.core.settings import Settings
 
+READER_TIMEOUT_S = 55.0
+"""How long an answer from the warehouse may take; clients wait for a minute, and nobody else waits here."""
+
 
 def serve_stdio(settings: Settings, role: Role, user: str, on_fault: Callable[[str], None]) -> None:
     """Answer messages on standard input until it ends.
@@ -45,7 +48,7 @@ def serve_stdio(settings: Settings, role: Role, user: str, on_fault: Callable[[s
     """
     logging.getLogger("mcp").setLevel(logging.ERROR)  # what a client does wrong is no event
     settings = settings.model_copy(update={"history": own_history(settings)})
-    keeper, sessions = Keeper(settings, on_fault), Sessions(settings)
+    keeper, sessions = Keeper(settings, on_fault), Sessions(settings, READER_TIMEOUT_S)
     pages = Pages(settings, keeper)
     keeper.on_taken = pages.forget_older
     backend = Backend(
