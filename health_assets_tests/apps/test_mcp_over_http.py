@@ -1,6 +1,7 @@
 """MCP clients at `/mcp`: the same roles, teams, hidden agents and limits as the pages, in short answers."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from health_assets.apps.alerts.silencing import Silences
+from health_assets.apps.serving.mcp_server.backend import NO_SDK
 from health_assets.apps.serving.mcp_server.bounded import MOST_BYTES, bounded
 from health_assets.apps.serving.mcp_server.tools import TOOLS
 from health_assets.apps.serving.pages.changing import MAY_NOT
@@ -247,6 +249,14 @@ def test_a_server_answers_clients_only_where_that_is_switched_on(world: World) -
 def test_a_server_without_pages_has_nothing_to_answer_from(tmp_path: Path) -> None:
     with pytest.raises(HealthAssetsError, match="HEALTH_PAGES is off"):
         configured(Settings(warehouse=str(tmp_path / "w.duckdb"), mcp=True, pages=False))
+
+
+def test_a_server_without_the_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "mcp.server.streamable_http_manager", None)
+    monkeypatch.delitem(sys.modules, "health_assets.apps.serving.mcp_server.over_http", raising=False)
+    with pytest.raises(HealthAssetsError) as refused:
+        configured(Settings(warehouse=str(tmp_path / "w.duckdb"), mcp=True))
+    assert str(refused.value) == NO_SDK
 
 
 def test_before_any_data_a_call_says_so(tmp_path: Path) -> None:

@@ -243,7 +243,6 @@ def read_suggestions(
     answer = {
         "first_day": found.first.isoformat(),
         "as_of": found.end.isoformat(),
-        "days_with_runs": found.days,
         "found": [_told_suggestion(one, targets) for one in found.found[:MOST_SUGGESTIONS]],
         "lacking": [{"agent_id": one.agent_id, "reason": one.reason} for one in found.lacking[:MOST_SUGGESTIONS]],
     }

@@ -121,7 +121,7 @@ async def suggest_targets(backend: Backend, asked: Asked, wanted: SuggestTargets
             raise HealthAssetsError(NOTHING_TO_SUGGEST)
         return {
             "as_of": datetime.fromisoformat(suggested["as_of"]),
-            **only(suggested, ("first_day", "days_with_runs")),
+            **only(suggested, ("first_day",)),
             "listed": found[: wanted.limit],
             "nothing_for": lacking[: wanted.limit],
             "left_out": {

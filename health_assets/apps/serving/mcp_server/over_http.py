@@ -1,7 +1,7 @@
 """The MCP server at `/mcp` of the endpoint: streamable HTTP, one request and one answer in JSON at a time, no sessions.
 
 What belongs here: what a request must be before the SDK reads it, and handing it on. What does not: who sends it, and
-rates (`gate`).
+rates (`apps.serving.gate`).
 
 Only POST is answered: no tool sends anything by itself, so there is no stream to open. A page of another site must not
 ask in the name of somebody's browser, so a request with an Origin is answered where it is this server's own alone.
