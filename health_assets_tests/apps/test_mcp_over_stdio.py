@@ -49,7 +49,7 @@ def test_every_tool_answers_the_user_of_the_machine(world: World, mode: str, tmp
         assert isinstance(answer.json, dict), name
         assert len(answer.text.encode()) <= MOST_BYTES
         assert '"mine"' not in answer.text, name  # a personal agent is shown to an operator alone
-    assert [row["agent_id"] for row in answers["fleet"].json["listed"]] == ["alpha", "gamma", "beta"]
+    assert [row["agent_id"] for row in answers["fleet"].json["listed"]] == ["alpha", "beta", "gamma"]
     assert SECRET in answers["why"].text  # who is at home can read the logs
 
 
