@@ -15,6 +15,7 @@ from health_assets.apps.serving.mcp_server.backend import Backend, as_of
 from health_assets.apps.serving.pages import fleet_page, incidents_page, tools_page, usage_page
 from health_assets.apps.serving.pages.agent_page import NoAgentError, WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.usage_sums import SUMS
 from health_assets.apps.serving.service import Asked
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
@@ -32,11 +33,7 @@ OF_EVIDENCE = (
     "kind", "happened_at", "source_file", "line_number", "event_id", "runtime_s", "error", "session_id",
     "agent_version",
 )  # fmt: skip
-OF_USAGE = (
-    "agent_id", "agent_version", "model", "user_id", "hour", "executions", "successes", "executions_with_tokens",
-    "executions_with_cost", "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens",
-    "reasoning_tokens", "cost_usd", "cost_per_success_usd",
-)  # fmt: skip
+OF_USAGE = ("agent_id", "agent_version", "model", "user_id", "hour", *SUMS, "cost_per_success_usd")
 OF_INCIDENT = (
     "incident_id", "rule", "severity", "subject_kind", "subject_id", "is_open", "opened_at", "closed_at", "reason",
     "recovery", "silenced_by", "unsilenced_at",
