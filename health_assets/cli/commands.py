@@ -387,6 +387,35 @@ def mcp(
         serve_stdio(settings, role, current_user(), say)
 
 
+@app.command()
+def collect(
+    host: Annotated[
+        str | None, typer.Option(help="Name or address to listen on (HEALTH_COLLECT_HOST); by default 127.0.0.1.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port to listen on (HEALTH_COLLECT_PORT), by default 4318; 0 takes any.", min=0, max=65535),
+    ] = None,
+    raw: RawOption = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Certificate chain in PEM, to speak HTTPS (HEALTH_COLLECT_TLS_CERT).")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="Its private key, unless it is in the same file (HEALTH_COLLECT_TLS_KEY).")
+    ] = None,
+) -> None:
+    """Take OpenTelemetry's traces and logs over HTTP, and write them to files below the raw root."""
+    with readable_errors():
+        from health_assets.apps.collecting.server import collect as collect_until_stopped
+
+        settings = settings_of(raw, None, None)
+        flags = {"collect_host": host, "collect_port": port, "collect_tls_cert": tls_cert, "collect_tls_key": tls_key}
+        settings = settings.model_copy(update={name: value for name, value in flags.items() if value is not None})
+        if settings.collect_tls_key is not None and settings.collect_tls_cert is None:
+            raise HealthAssetsError("--tls-key needs --tls-cert, the certificate that it belongs to")
+        collect_until_stopped(settings, lambda address: console.print(f"collecting on {address} (Ctrl-C stops)"), say)
+
+
 @tokens_app.command("new")
 def new_token(
     role: Annotated[str, typer.Option(help="What it may do: documents, read or operate.")],

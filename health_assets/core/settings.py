@@ -407,6 +407,19 @@ class Settings(BaseSettings):
     serve_connections_per_address: int = Field(100, ge=1, description="Of them, those of one client address.")
     serve_sessions_per_s: float = Field(5.0, gt=0, description="Sessions a second that one client may have looked up.")
 
+    # the collector
+    collect_host: str = Field(
+        "127.0.0.1", description="Name or address that [`collect`](collect.md) listens on; its flags win."
+    )
+    collect_port: int = Field(4318, ge=0, le=65535, description="Port that it listens on; 0 takes any that is free.")
+    collect_token: SecretStr | None = Field(
+        None,
+        description="Token that senders must give as `Authorization: Bearer`, of at least 16 characters; needed where "
+        "others can reach the address.",
+    )
+    collect_tls_cert: Path | None = Field(None, description="Certificate chain in PEM, to speak HTTPS.")
+    collect_tls_key: Path | None = Field(None, description="Its private key, unless it is in the same file.")
+
     @classmethod
     def settings_customise_sources(
         cls, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource, **named: PydanticBaseSettingsSource

@@ -39,6 +39,7 @@ EXCLUDED_SETTINGS = frozenset({
     "serve_max_data_age_s", "pages", "mcp", "history", "history_days", "metrics_agents", "serve_refresh_s",
     "serve_rate_limit", "serve_cors_origins", "serve_max_connections", "serve_connections_per_address",
     "serve_sessions_per_s",
+    "collect_host", "collect_port", "collect_token", "collect_tls_cert", "collect_tls_key",
 })  # fmt: skip
 """Settings that no row of a run follows from. All others count, so that a new one does until it is named here."""
 

@@ -27,6 +27,7 @@ PARTS = {
     "registry": "Survey",
     "alerts": "Alerts",
     "host_agent": "Endpoint and logs of processes",
+    "collect_host": "Collector",
 }
 """Headings of the page of settings, each by the setting that begins its part."""
 

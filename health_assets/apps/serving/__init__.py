@@ -24,5 +24,6 @@ Arrow file. So neither a lock, nor a long query, nor a crash of the database rea
 | `access_log` | who asked for what |
 | `protocol` | limits on slow and large requests |
 | `schemas`, `routes`, `app`, `docs_page` | the FastAPI application and its OpenAPI document |
-| `server` | listening, TLS, starting and stopping |
+| `server` | the server of the endpoint |
+| `listening` | listening, TLS, starting and stopping, of this server and the collector's (`collecting`) |
 """

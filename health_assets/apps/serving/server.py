@@ -1,14 +1,6 @@
-"""Listening: a socket, TLS, limits, a start that says where, and an end without noise."""
+"""The endpoint's server: its application with the limits of the settings, and what the operator is warned of."""
 
-import gc
-import logging
-import os
-import resource
-import socket
-import ssl
-import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -18,19 +10,13 @@ from health_assets.apps.serving.app import create_app
 from health_assets.apps.serving.doors import Doors
 from health_assets.apps.serving.history.reading import OPEN_FILES
 from health_assets.apps.serving.hosts import is_loopback
-from health_assets.apps.serving.protocol import LimitedProtocol
-from health_assets.apps.serving.quotas import ConnectionQuota
+from health_assets.apps.serving.listening import limited, listening, run_until_stopped
 from health_assets.apps.serving.refresher import tell_operator
 from health_assets.apps.serving.tokens import plain_tokens
-from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 
-KEEP_ALIVE_S = 15
-GRACEFUL_SHUTDOWN_S = 5
 FEWEST_TOKEN_CHARACTERS = 16
 """A shorter `HEALTH_TOKEN` can be guessed by who tries long enough."""
-SWITCH_S = 0.0005
-"""So long at most a thread that makes a page goes on while the loop wants to run; Python's own is ten times as long."""
 SPARE_FILES = 100 + OPEN_FILES
 """Open files beside the connections: the history's, the warehouse's reader, the listening socket, the loop's own."""
 
@@ -59,31 +45,7 @@ def serve(
     with listening(host, port) as listener:
         address = listener.getsockname()[0]
         config = configured(settings, tls_cert, tls_key, host=host, is_local=is_loopback(address))
-        scheme = "https" if tls_cert else "http"
-        shown = f"[{host}]" if ":" in host else host
-        url = f"{scheme}://{shown}:{listener.getsockname()[1]}"
-        try:
-            _Server(config, lambda: on_listening(url)).run(sockets=[listener])
-        except KeyboardInterrupt:  # uvicorn has ended in good order and raises the signal again
-            return
-        finally:  # what `startup` froze would count as leaked where the interpreter ends
-            gc.unfreeze()
-
-
-class _Server(uvicorn.Server):
-    """Says that it has started once it heeds signals, so that none that is sent then is lost."""
-
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_started = on_started
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        # what is imported stays to the end: the collector of garbage need not hold requests up to look at it again
-        gc.collect()
-        gc.freeze()
-        sys.setswitchinterval(SWITCH_S)
-        self._on_started()
+        run_until_stopped(config, listener, host, on_listening)
 
 
 def configured(
@@ -112,30 +74,15 @@ def configured(
     for sentence in _warnings(settings, doors, is_local=is_local):
         on_fault(sentence)
     log = AccessLog(settings.access_log, plain_tokens(settings), on_fault) if settings.access_log else None
-    quota = ConnectionQuota(settings.serve_connections_per_address)
-    _allow_open_files(settings.serve_max_connections + SPARE_FILES)
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what a client does wrong is no event
-    config = uvicorn.Config(
+    return limited(
         create_app(settings, doors, log, on_fault),
-        http=partial(LimitedProtocol, quota=quota, log=log),  # type: ignore[arg-type]
-        ws="none",
-        loop="uvloop",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # who limits by address must not believe what clients say about theirs
-        limit_concurrency=settings.serve_max_connections,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
-        ssl_certfile=tls_cert,
-        ssl_keyfile=tls_key,
+        most_connections=settings.serve_max_connections,
+        most_per_address=settings.serve_connections_per_address,
+        spare_files=SPARE_FILES,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        log=log,
     )
-    try:
-        config.load()
-    except (OSError, ssl.SSLError) as error:
-        reason = getattr(error, "reason", None) or error.strerror or "it is not in PEM"
-        raise HealthAssetsError(f"cannot use the TLS certificate {tls_cert}: {reason}") from error
-    return config
 
 
 def _warnings(settings: Settings, doors: Doors, *, is_local: bool) -> Iterator[str]:
@@ -153,35 +100,4 @@ def _warnings(settings: Settings, doors: Doors, *, is_local: bool) -> Iterator[s
     if doors.is_open_to_the_world:
         yield (
             "HEALTH_ANONYMOUS_ROLE is read: everybody who reaches this address reads all scores, inputs and sessions"
-        )
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens.
-
-    Raises:
-        HealthAssetsError: the address is taken, not ours, or none.
-    """
-    try:
-        family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.create_server((host, port), family=family, backlog=1024)
-    except (OSError, UnicodeError) as error:
-        reason = _reason(error).lower()
-        raise HealthAssetsError(f"cannot listen on {host} port {port}: {reason}; try another --port") from error
-    listener.setblocking(False)
-    return listener
-
-
-def _reason(error: OSError | UnicodeError) -> str:
-    """The fault alone; the sentence around it already has the address."""
-    if isinstance(error, UnicodeError | socket.gaierror):
-        return "there is no such name"
-    return os.strerror(error.errno or 0)
-
-
-def _allow_open_files(count: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < count:
-        resource.setrlimit(
-            resource.RLIMIT_NOFILE, (count if hard == resource.RLIM_INFINITY else min(count, hard), hard)
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from health_assets.core.text_limits import MAX_LINE_BYTES
 from health_assets.logs.digests import MOST_CHARACTERS
 from health_assets.logs.stores import RawFile
 
@@ -19,7 +20,6 @@ READ_TEXT_BYTES = RAW_TEXT_BYTES + (4 << 10)
 """Of a text that goes into a table: what is cut off is cut off once secrets in it were replaced (`logs.redacting`)."""
 READ_CHARACTERS = 4 << 10
 """Of a value that the reason of a rejection shows, for the same reason."""
-MAX_LINE_BYTES = 64 << 20
 OVERLONG = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
 UTF_16 = "UTF-16 without a byte order mark; write UTF-8"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
