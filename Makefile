@@ -49,12 +49,13 @@ bench: $(STAMP)
 fuzz: $(STAMP)
 	$(BIN)/python -m health_assets_tests.fuzz $(TARGETS) --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1)
 
-## hostile: NATIVE (100000) and OTLP (20000) mutated lines, KILLS (50) in the writes of each of three steps, SPARK_KILLS (20), REQUESTS (50000)
+## hostile: NATIVE (100000) and OTLP (20000) mutated lines, KILLS (50) in the writes of each of three steps, SPARK_KILLS (20), COLLECTOR_KILLS (100), REQUESTS (50000)
 hostile: $(STAMP)
 	$(BIN)/python -m health_assets_tests.fuzz native --count $(or $(NATIVE),100000) --seed $(or $(SEED),1)
 	$(BIN)/python -m health_assets_tests.fuzz otlp --count $(or $(OTLP),20000) --seed $(or $(SEED),1)
 	$(BIN)/python -m health_assets_tests.hostile kills --count $(or $(KILLS),50) --seed $(or $(SEED),1)
 	$(BIN)/python -m health_assets_tests.hostile spark --count $(or $(SPARK_KILLS),20) --seed $(or $(SEED),1)
+	$(BIN)/python -m health_assets_tests.hostile collector --count $(or $(COLLECTOR_KILLS),100) --seed $(or $(SEED),1)
 	$(BIN)/python -m health_assets_tests.hostile requests --count $(or $(REQUESTS),50000) --seed $(or $(SEED),1)
 
 ## soak: a whole installation for MINUTES (30) with SEED (1): a live writer, kills, restarts, a full disk; PostgreSQL or ENGINE=duckdb

@@ -18,8 +18,10 @@ from random import Random
 from typing import Any
 
 import yaml
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from health_assets.apps.alerts.config import load_alerts
+from health_assets.apps.collecting.requests import TRACES, Encoding, MalformedRequestError, lines_of
 from health_assets.consumer.document import InvalidDocumentError, parse_document
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import Targets, load_targets
@@ -39,7 +41,7 @@ from health_assets_tests.support import (
 from health_assets_tests.support.health_servers import document
 from health_assets_tests.support.logs_made import START, line, random_lines, random_targets
 from health_assets_tests.support.projects import Project, Row, assert_lines_are_conserved, hours_from
-from health_assets_tests.support.traces_made import in_snake_case
+from health_assets_tests.support.traces_made import agent, chat, in_snake_case, otlp_line
 
 SAMPLES = Path(__file__).parent / "samples"
 RECORDED = Path(__file__).parents[1] / "recorded_traces"
@@ -437,9 +439,57 @@ def check_documents_of_agents(contents: Sequence[bytes], _: Path) -> None:
         assert parsed.timestamp.tzinfo is not None
 
 
+# -- requests of OTLP --
+
+
+def request_samples() -> list[bytes]:
+    """Requests in JSON and in Protobuf, which their first byte tells apart."""
+    spans = [agent(1, 1, START, status={"code": 2, "message": "no"}), chat(1, 2, START, 1, own=["a", 1.5, True])]
+    request = ExportTraceServiceRequest()
+    span = request.resource_spans.add().scope_spans.add().spans.add(trace_id=b"\1" * 16, span_id=b"\2" * 8, name="run")
+    span.attributes.add(key="gen_ai.agent.name").value.string_value = "planner"
+    span.events.add(name="exception").attributes.add(key="depth").value.double_value = 0.5
+    return [otlp_line(*spans).encode(), request.SerializeToString()]
+
+
+def check_requests(inputs: Sequence[bytes], _: Path) -> None:
+    """A request is refused, or each of its spans is in a line of OTLP-JSON."""
+    for body in inputs:
+        encoding = Encoding.JSON if body[:1] in (b"{", b"[", b" ") else Encoding.PROTOBUF
+        try:
+            lines = lines_of(body, encoding, TRACES)
+        except MalformedRequestError as error:
+            assert 0 < len(str(error)) < LONGEST_SENTENCE
+            continue
+        written = [json.loads(line) for line in lines.content.decode().split("\n")[:-1]]
+        assert all(list(line) == ["resourceSpans"] for line in written)
+        in_lines = [
+            span
+            for line in written
+            for one in line["resourceSpans"]
+            for scope in one["scopeSpans"]
+            for span in scope.get("spans", ())
+        ]
+        if encoding is Encoding.JSON:
+            assert in_lines == [
+                span for one in _either(json.loads(body), "resourceSpans", "resource_spans")
+                for scope in _either(one, "scopeSpans", "scope_spans") for span in scope.get("spans", ())
+            ]  # fmt: skip
+        else:
+            resources = ExportTraceServiceRequest.FromString(body).resource_spans
+            sent = [span for one in resources for scope in one.scope_spans for span in scope.spans]
+            assert [span.get("spanId", "") for span in in_lines] == [span.span_id.hex() for span in sent]
+            assert [span.get("name", "") for span in in_lines] == [span.name for span in sent]
+
+
+def _either(owner: dict[str, Any], *names: str) -> list[dict[str, Any]]:
+    return next((owner[name] for name in names if name in owner), [])
+
+
 TARGETS: dict[str, Target] = {
     "native": Target(native_samples, check_native, 2_000),
     "otlp": Target(span_samples, check_spans, 1_000),
+    "otlp_requests": Target(request_samples, check_requests, 1_000),
     "near_misses": Target(near_miss_samples, check_near_misses, 500),
     "tau_bench": Target(
         lambda: dumped(foreign_logs_made.TAU_BENCH), as_documents(foreign_logs_made.TAU_BENCH_NAME), 100

@@ -44,6 +44,7 @@ class Collector:
     def __init__(self, raw: Path, said: Path, port: int = 0, **environment: str) -> None:
         outputs = [said.with_suffix(".stdout"), said.with_suffix(".stderr")]
         self._stdout, self.stderr = outputs
+        self._stdout.unlink(missing_ok=True)
         self.process = start_forked_command(
             ["collect", "--raw", str(raw), "--port", str(port)],
             environment,
@@ -152,14 +153,22 @@ class Killed:
     """What became of a collector that was killed under load.
 
     Args:
+        kills: how often it was killed.
         taken: spans that were acknowledged.
         retries: requests that were sent again.
         torn: files whose last line has no end.
     """
 
+    kills: int
     taken: set[tuple[str, str]]
     retries: int
     torn: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kills} kills of the collector under load: {len(self.taken):,} spans acknowledged, none lost; "
+            f"{self.retries:,} requests sent again, {self.torn} files with a torn line"
+        )
 
 
 def kill_under_load(folder: Path, count: int, random: Random, clients: int = 3) -> Killed:
@@ -196,4 +205,4 @@ def kill_under_load(folder: Path, count: int, random: Random, clients: int = 3) 
     requests = sum(len(sender.taken) // sender.spans for sender in senders)
     files = [path.read_bytes() for path in raw.rglob("*.jsonl")]
     torn = sum(bool(content) and not content.endswith(b"\n") for content in files)
-    return Killed(taken, sum(sender.tries for sender in senders) - requests, torn)
+    return Killed(count, taken, sum(sender.tries for sender in senders) - requests, torn)
