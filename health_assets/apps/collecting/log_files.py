@@ -32,7 +32,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _File:
     """A file that is open to be appended to.
 
@@ -119,7 +119,7 @@ class LogFiles:
             os.close(descriptor)
             path.unlink()
             raise
-        return _File(path, descriptor, floor_hour(now))
+        return _File(path=path, descriptor=descriptor, hour=floor_hour(now))
 
     def _give_up(self, file: _File) -> None:
         """Cut the file back to what was acknowledged, and leave it."""

@@ -1,6 +1,6 @@
 """The collector's server: where its files lie, who may send, and its limits.
 
-What does not belong here: listening and TLS, which it has in common with the endpoint (`serving.listening`).
+What does not belong here: listening and TLS, which it has in common with the endpoint (`apps.serving.listening`).
 """
 
 from collections.abc import Callable

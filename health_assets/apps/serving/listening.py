@@ -1,7 +1,7 @@
 """Listening: a socket, TLS, limits, a start that says where, and an end without noise.
 
 What belongs here: what every application of this program that listens has in common. What does not: the applications
-(`app`, `collecting.app`), and who may ask what.
+(`app`, `apps.collecting.app`), and who may ask what.
 """
 
 import gc
