@@ -140,13 +140,13 @@ def test_log_records_are_lines_of_their_own(collector: Collector) -> None:
     body = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).encode()
     answer = httpx.post(f"{collector.url}/v1/logs", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 200
-    [line] = [line for line in lines_in(raw_of(collector)) if b"resourceLogs" in line]
+    [line] = lines_in(raw_of(collector) / "otlp" / "logs")
     assert json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"] == [record]
 
 
 def test_files_and_folders_are_their_owners_alone(collector: Collector) -> None:
     post(collector.url, request_of(agent(3, 1, START)))
-    folder = raw_of(collector) / "otlp"
+    folder = raw_of(collector) / "otlp" / "traces"
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
     assert {mode for name, mode in modes.items() if name.endswith(".jsonl")} == {0o600}
     assert {mode for name, mode in modes.items() if not name.endswith(".jsonl")} == {0o700}

@@ -67,7 +67,7 @@ def test_half_a_character_stays_an_escape() -> None:
 
 def test_when_too_much_waits_senders_are_told_to_come_again(tmp_path: Path) -> None:
     body = request_of(agent(1, 1, START))
-    app = create_app(GroupCommit(LogFiles(tmp_path), pytest.fail), None, None, most_waiting_bytes=len(body))
+    app = create_app({TRACES: GroupCommit(LogFiles(tmp_path), pytest.fail)}, None, None, most_waiting_bytes=len(body))
     with TestClient(app) as client:
         for _ in range(3):  # what was answered waits no longer
             assert client.post("/v1/traces", content=body, headers=JSON).status_code == 200

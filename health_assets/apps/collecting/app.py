@@ -6,7 +6,7 @@ What belongs here: HTTP, who may send, and how much may wait. What does not: bod
 import asyncio
 import hmac
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -49,23 +49,28 @@ _CODES = {
 
 
 def create_app(
-    commit: GroupCommit, token: str | None, hosts: AllowedHosts | None, most_waiting_bytes: int = MOST_WAITING_BYTES
+    commits: Mapping[Signal, GroupCommit],
+    token: str | None,
+    hosts: AllowedHosts | None,
+    most_waiting_bytes: int = MOST_WAITING_BYTES,
 ) -> Starlette:
     """The application.
 
     Args:
-        commit: writes lines; it runs as long as the application.
+        commits: write the lines of each signal; they run as long as the application.
         token: what a sender must give as `Authorization: Bearer`; None where everybody may send.
         hosts: the names of this host that are answered; None for any.
         most_waiting_bytes: bytes of all requests that are not answered yet.
     """
-    collector = _Collector(commit, token, hosts, most_waiting_bytes)
+    collector = _Collector(commits, token, hosts, most_waiting_bytes)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        commit.start()
+        for commit in commits.values():
+            commit.start()
         yield
-        commit.stop()
+        for commit in commits.values():
+            commit.stop()
         collector.stop()
 
     async def traces(request: Request) -> Response:
@@ -129,16 +134,20 @@ class _Collector:
     """Answers requests.
 
     Args:
-        commit: writes lines.
+        commits: write the lines of each signal.
         token: what a sender must give; None for nothing.
         hosts: the names of this host that are answered; None for any.
         most_waiting_bytes: bytes of all requests that are not answered yet.
     """
 
     def __init__(
-        self, commit: GroupCommit, token: str | None, hosts: AllowedHosts | None, most_waiting_bytes: int
+        self,
+        commits: Mapping[Signal, GroupCommit],
+        token: str | None,
+        hosts: AllowedHosts | None,
+        most_waiting_bytes: int,
     ) -> None:
-        self._commit = commit
+        self._commits = commits
         self._token = None if token is None else token.encode()
         self._hosts = hosts
         self._waiting = _Waiting(most_waiting_bytes)
@@ -157,7 +166,7 @@ class _Collector:
             lines = await self._lines(body, encoding, signal, is_packed=is_packed)
             held.count(len(lines.content))
             if lines.content:
-                await self._written(lines.content)
+                await self._written(lines.content, signal)
         return Response(answer_of(lines.rejected, encoding, signal), media_type=encoding)
 
     async def _lines(self, body: bytes, encoding: Encoding, signal: Signal, *, is_packed: bool) -> Lines:
@@ -171,9 +180,9 @@ class _Collector:
         except LargeRequestError as error:
             raise _too_large() from error
 
-    async def _written(self, content: bytes) -> None:
+    async def _written(self, content: bytes, signal: Signal) -> None:
         try:
-            await asyncio.wrap_future(self._commit.append(content))
+            await asyncio.wrap_future(self._commits[signal].append(content))
         except OSError as error:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "what was sent cannot be written now") from error
 

@@ -13,6 +13,7 @@ from health_assets.core.settings import Settings
 
 try:
     from health_assets.apps.collecting.app import create_app
+    from health_assets.apps.collecting.requests import LOGS, TRACES
 except ImportError as error:
     raise HealthAssetsError("the collector needs OTLP's messages; install health-assets[collect]") from error
 from health_assets.apps.collecting.log_files import FOLDER, GroupCommit, LogFiles
@@ -37,7 +38,11 @@ def collect(settings: Settings, on_listening: Callable[[str], None], on_fault: C
         HealthAssetsError: the raw root is no folder, the address cannot be listened on or needs a token, or the
             certificate cannot be used.
     """
-    files = LogFiles(local_root(settings.raw, "collect") / FOLDER)
+    folder = local_root(settings.raw, "collect") / FOLDER
+    # apart, since a reader of agents' logs looks for their events at the beginning of a file
+    commits = {
+        signal: GroupCommit(LogFiles(folder / name), on_fault) for signal, name in ((TRACES, "traces"), (LOGS, "logs"))
+    }
     host, token = settings.collect_host, _token(settings)
     with listening(host, settings.collect_port) as listener:
         is_local = is_loopback(listener.getsockname()[0])
@@ -48,7 +53,7 @@ def collect(settings: Settings, on_listening: Callable[[str], None], on_fault: C
         # a stranger's page can make a browser send, but not with the token
         hosts = AllowedHosts(host, settings.allowed_hosts) if token is None else None
         config = limited(
-            create_app(GroupCommit(files, on_fault), token, hosts),
+            create_app(commits, token, hosts),
             most_connections=MOST_CONNECTIONS,
             most_per_address=MOST_CONNECTIONS,
             spare_files=SPARE_FILES,
