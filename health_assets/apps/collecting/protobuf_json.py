@@ -1,7 +1,7 @@
 """Messages of OTLP in Protobuf's JSON as OTLP has it: ids are hexadecimal, enums are numbers (OTLP 1.10, JSON).
 
 What belongs here: writing any message, whatever fields later versions add. What does not: requests (`requests`).
-Attributes are most of a message, and written by a function of their own; Protobuf's own writer takes five times as
+Attributes are most of a message, and written by a function of their own; Protobuf's own writer takes four times as
 long, and writes ids as base64.
 """
 
