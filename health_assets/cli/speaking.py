@@ -18,8 +18,8 @@ from health_assets.core.raw_roots import RawRoot, raw_root
 from health_assets.core.settings import Settings, load_settings
 from health_assets.core.terminal import printable
 
-console = Console(width=None if sys.stdout.isatty() else 120)
-errors = Console(stderr=True)
+console = Console(width=None if sys.stdout.isatty() else 120, emoji=False)
+errors = Console(stderr=True, emoji=False)  # an error for want of memory cannot load their table
 MOST_TOLD = 4000
 """Most characters of one line on the terminal."""
 

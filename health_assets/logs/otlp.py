@@ -29,7 +29,7 @@ from health_assets.logs.digests import digest, task_digest, user
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
 from health_assets.logs.native import HAS_TRAILING_COMMA
-from health_assets.logs.otlp_lines import UNSERVED_REASON, camel_keys
+from health_assets.logs.otlp_lines import UNSERVED_REASON, UNSERVED_START, camel_keys
 from health_assets.logs.otlp_repeats import (
     ambiguous_attribute,
     any_repeats,
@@ -252,7 +252,8 @@ def parsed_spans(lines: str, limits: Limits) -> str:
         CASE WHEN {_OWN_TIME} BETWEEN {_FIRST_TIME} AND {limits.until_sql}
             THEN make_timestamptz(epoch_us({_OWN_TIME}) // 3_600_000_000 * 3_600_000_000) END AS hour,
         CASE WHEN {_OWN_TIME} > {limits.until_sql} AND {_OWN_TIME} < {_LAST_TIME} THEN {_OWN_TIME} END AS future_at,
-        CASE WHEN is_line THEN {cut(_STRIPPED, READ_TEXT_BYTES)}
+        CASE WHEN is_line AND regexp_matches(line, '{UNSERVED_START}') THEN ''
+            WHEN is_line THEN {cut(_STRIPPED, READ_TEXT_BYTES)}
             WHEN reason IS NOT NULL THEN {cut(_SPAN_TEXT, READ_TEXT_BYTES)} END AS raw
     FROM timed
     """

@@ -84,7 +84,7 @@ def parsed_evaluations(lines: str, limits: Limits) -> str:
             }})::VARCHAR END AS raw
         FROM timed
         UNION ALL BY NAME
-        SELECT file_id, line_number, '' AS position, {_line_reason()} AS reason, rtrim(line, E'\\r\\n') AS raw
+        SELECT file_id, line_number, '' AS position, {_line_reason()} AS reason, '' AS raw
         FROM read ANTI JOIN of_logs USING (file_id, line_number) WHERE is_log
     )
     SELECT * EXCLUDE (raw), CASE WHEN reason IS NULL THEN 'evaluation' ELSE 'rejected' END AS record_type,

@@ -31,6 +31,8 @@ EVALUATION_EVENT = "gen_ai.evaluation.result"
 """The event with the result of an evaluator, on a span or as a log record of its own."""
 
 LOGS_START = START.replace("Spans|Metrics|Logs|_spans|_metrics|_logs", "Logs|_logs")
+UNSERVED_START = START.replace("Spans|Metrics|Logs|_spans|_metrics|_logs", "Metrics|Logs|_metrics|_logs")
+"""The beginning of a line of which no text is stored: agents log prompts, and metrics hold command lines."""
 
 
 UNSERVED_REASON = "OTLP {what} are not used, only traces: {field} instead of resourceSpans"

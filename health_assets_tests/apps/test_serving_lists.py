@@ -70,7 +70,7 @@ def trace(trace_id: str, session_id: str = "s/1", **columns: object) -> Row:
 
 
 FIGURES: Row = {
-    "runs": 2, "failures": 1, "first_started_at": HOUR, "last_ended_at": HOUR + timedelta(seconds=90.5),
+    "runs": 2, "failures": 1, "cancelled_runs": 0, "first_started_at": HOUR, "last_ended_at": HOUR + timedelta(seconds=90.5),
     "input_tokens": 1200, "output_tokens": 80, "cost_usd": 0.25, "cost_source": "computed",
     "tool_calls": 40, "tool_failures": 9, "steps": 60, "repeated_steps": 5,
     "last_error": "no secret host db-2", "last_error_at": HOUR + timedelta(seconds=30),

@@ -463,6 +463,11 @@ def test_a_bad_line_that_comes_during_a_run_does_not_hide_the_good_lines_loaded_
     assert "all_rejected" not in read
 
 
+def test_a_name_between_colons_is_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    say("there is no agent :bug:")
+    assert capsys.readouterr().err == "health-assets: there is no agent :bug:\n"
+
+
 def test_want_of_memory_is_one_sentence(tmp_path: Path) -> None:
     """The database's library alone does not fit into so little; each library says so in words of its own."""
     limited = ["sh", "-c", 'ulimit -v 200000; exec "$@"', "sh"]

@@ -49,7 +49,7 @@ STOP_S = 20
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--window-size=2700,7000",  # the whole graph; what lies outside of the window, Dagster leaves out
+    "--window-size=2700,8000",  # the whole graph; what lies outside of the window, Dagster leaves out
 )  # fmt: skip
 WARNING = "few_lines_are_rejected"
 

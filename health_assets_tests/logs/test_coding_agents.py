@@ -76,6 +76,17 @@ def test_a_task_of_cline_that_is_resumed_was_cancelled_when_its_user_cancelled_i
     assert [one["ended_at"] for one in read(project, "cancellation")] == [after(121).isoformat()]
 
 
+def test_a_task_of_cline_that_is_resumed_later_was_left_and_a_turn_that_was_handed_back_stays_a_success(
+    project: Project,
+) -> None:
+    resumed = {"ts": made.ms(90_000), "type": "ask", "ask": "resume_task"}
+    planned = next(n for n, one in enumerate(made.CLINE) if one.get("ask") == "plan_mode_respond") + 1
+    for messages in (made.CLINE, made.CLINE[:planned]):
+        project.write_bytes("ui_messages.json", as_document([*messages, resumed]))
+        assert [one["status"] for one in read(project, "execution")] == ["success", "failure", "success"]
+        assert len(read(project, "cancellation")) == 1, "the turn that its user cancelled"
+
+
 # -- Gemini CLI --------------------------------------------------------------------------------------------------------
 
 GEMINI_RUNS = [
@@ -345,7 +356,7 @@ def test_answered_messages_of_aider_are_executions(project: Project) -> None:
         ("aider", "failure", aider.EMPTY, after(20), after(24), 4.0, "gpt-5.2", 0.25),
         ("aider", "success", None, None, after(40), None, "gpt-5.2", None),
         ("aider", "success", None, None, after(41), None, None, 0.25),
-        ("aider", "success", None, after(62), after(70), 8.0, "openai/REDACTED", 0.25),
+        ("aider", "success", None, None, after(70), None, "openai/REDACTED", 0.25),
     ]
     assert project.query("SELECT count(DISTINCT execution_id), count(DISTINCT user_id) FROM executions") == [(5, 1)]
 
@@ -358,13 +369,28 @@ def test_answers_of_aider_are_model_calls_with_their_tokens_and_cost(project: Pr
         ("gpt-5.2", "failure", 4000.0, 100, 0, 0.25),
         ("gpt-5.2", "success", None, 100, 20, None),
         ("unknown", "success", None, 100, 20, 0.25),
-        ("openai/REDACTED", "success", 8000.0, 100, 20, 0.25),
+        ("openai/REDACTED", "success", None, 100, 20, 0.25),
     ]
 
 
 def test_messages_of_aider_without_an_answer_and_its_other_events_are_counted(project: Project) -> None:
     project.write_bytes("aider.jsonl", as_lines(made.AIDER))
     assert lines_of(project)[1] == {aider.NO_MESSAGE: 8, aider.NO_ANSWER: 1}
+
+
+def test_a_message_of_aider_that_failed_with_an_exception_is_a_failure(project: Project) -> None:
+    lines = [made.event(2, "message_send_starting"), made.event(5, "message_send_exception", exception="no route")]
+    ingested(project, "aider.jsonl", as_lines([*lines, *made.AIDER[7:9]]))
+    assert rows_of(project, "executions", "status", "error", "started_at", "ended_at") == [
+        ("failure", aider.EXCEPTION, after(2), after(5)),
+        ("failure", aider.EMPTY, after(20), after(24)),
+    ]
+    assert rows_of(project, "model_calls", "model", "status")[0] == ("unknown", "failure")
+
+
+def test_an_answer_of_aider_that_does_not_tell_its_tokens_is_rejected(project: Project) -> None:
+    project.write_bytes("aider.jsonl", as_lines([*made.AIDER[:5], made.event(9, "message_send", main_model="m")]))
+    assert [row["fault"] for row in lines_of(project)[0]] == ["completion_tokens is missing"]
 
 
 def test_a_log_of_aider_without_its_beginning_is_one_and_a_log_of_another_program_is_not(project: Project) -> None:
@@ -390,7 +416,7 @@ def test_nothing_that_an_event_of_aider_has_besides_is_stored(project: Project) 
     project.write_bytes("half.jsonl", b'{"event": "message_send", "properties": {"hunter2-orchard')
     project.write_bytes("damaged.json", b'{"event": "message_send",\n "properties": {"hunter2-orchard"\n')
     project.materialize(HourRange.of(HOUR), only=["ingest"])
-    assert project.query("SELECT count(*) FROM executions") == [(6,)]
+    assert project.query("SELECT count(*) FROM executions") == [(7,)]
     assert project.query("SELECT count(DISTINCT source_file) FROM rejected_records") == [(3,)]
     for (table,) in project.query("SELECT table_name FROM information_schema.tables"):
         assert project.query(f"SELECT 1 FROM {table} AS t WHERE contains(t::VARCHAR, 'hunter2-orchard')") == [], table

@@ -346,6 +346,17 @@ OUTPUTS: list[tuple[Any, str, str | None]] = [
     ("the log says:\nProcess exited with code 9", "success", None),
     ("exec command rejected by user", "not allowed", None),
     ('exec_command failed: CreateProcess { message: "Rejected(\\"rejected by user\\")" }', "not allowed", None),
+    (
+        'exec_command failed for `/bin/bash -lc \'ls\nrm x\'`: CreateProcess { message: "Rejected(\\"rejected by user\\")" }',
+        "not allowed",
+        None,
+    ),
+    (
+        'exec_command failed for `ls`: CreateProcess { message: "Rejected(\\"by policy\\")" }',
+        "failure",
+        "the tool failed",
+    ),
+    ("apply_patch verification failed: no such line", "failure", "the tool failed"),
     ('exec_command failed: CreateProcess { message: "No such file or directory" }', "failure", "the tool failed"),
 ]
 

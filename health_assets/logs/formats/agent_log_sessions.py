@@ -31,6 +31,7 @@ from health_assets.logs.formats.foreign_lines import (
     Record,
     Source,
     UnusableRecordError,
+    hex_id,
     line_of,
     present,
     rejected,
@@ -125,15 +126,15 @@ class _Session:
         """What an event completes."""
         raise NotImplementedError
 
-    def _is_certain(self, turn: _LoggedTurn) -> bool:
-        """Whether a session's last turn ended, rather than that a tool may be at work of which no event tells yet."""
-        return turn.is_certain
+    def _is_over(self, turn: _LoggedTurn, *, is_last: bool) -> bool:
+        """Whether a turn ended, rather than that a tool may be at work of which no event tells yet."""
+        return turn.is_certain or not is_last
 
     def _closed(self, turn: _LoggedTurn, *, is_last: bool) -> Iterator[Line]:
         self._note(UNANSWERED, len(turn.at_work))
         if turn.is_untouched:
             self._note(UNTOUCHED)
-        elif turn.outcome is None or turn.at_work or (is_last and not self._is_certain(turn)):
+        elif turn.outcome is None or turn.at_work or not self._is_over(turn, is_last=is_last):
             self._note(OPEN_TURN)
         else:
             yield line_of(turn.line, turn.record())
@@ -186,7 +187,10 @@ class _Session:
 
     def _own_id(self, event: Event) -> str:
         """An id of a call that has none."""
-        return f"{self.session_id}:{event.name}:{event.nanoseconds or event.at.isoformat()}"
+        values = event.values
+        tool = as_name(values.get("tool_name")) or as_name(values.get("function_name"))
+        called = hex_id(8, tool, values.get("arguments"))  # tools of one batch may end in the same millisecond
+        return f"{self.session_id}:{event.name}:{event.nanoseconds or event.at.isoformat()}:{called}"
 
     def _answered(
         self,
@@ -310,9 +314,9 @@ class _ClaudeCode(_Session):
         else:
             self._note(NO_EVENT)
 
-    def _is_certain(self, turn: _LoggedTurn) -> bool:
-        """Older versions do not tell which answers have a text."""
-        return super()._is_certain(turn) or not self._tells_texts
+    def _is_over(self, turn: _LoggedTurn, *, is_last: bool) -> bool:  # noqa: ARG002
+        """Whether its last answer has a text, which hands back; older versions do not tell which answers have one."""
+        return turn.is_certain or not self._tells_texts
 
 
 class _Codex(_Session):

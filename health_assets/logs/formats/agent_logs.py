@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from health_assets.logs.formats import native_document, otlp_document
+from health_assets.logs.formats.codex import exit_code_of
 from health_assets.logs.formats.coding_turns import fingerprint
 from health_assets.logs.formats.foreign_lines import (
     EPOCH,
@@ -44,8 +45,6 @@ _KINDS = {spelled for kind in ("stringValue", "intValue", "doubleValue", "boolVa
           for spelled in (kind, SNAKE_OF_CAMEL[kind])}  # fmt: skip
 REDACTED = ("<REDACTED>", "[REDACTED]")
 """What stands in place of a prompt that its user does not want to be logged."""
-EXIT_CODE = re.compile(r"^Process exited with code (-?\d{1,10})$", re.MULTILINE)
-BEFORE_OUTPUT = "\nOutput:\n"
 ASKS_FOR_TOOL = re.compile(r'(?<!\\)"functionCall"\s*:')
 """A call of a tool in an answer of Gemini, and not in a text within it."""
 KEPT = (
@@ -89,9 +88,9 @@ class Event:
     values: Record
 
     @property
-    def order(self) -> tuple[datetime, int]:
+    def order(self) -> tuple[datetime, int, int]:
         """Its place among the events of a session; events that share it stand as they were written."""
-        return self.at, as_count(self.values.get("event.sequence")) or 0
+        return self.at, as_count(self.values.get("event.sequence")) or 0, as_count(self.nanoseconds) or 0
 
 
 @dataclass
@@ -307,8 +306,7 @@ def _told(values: Record) -> Iterator[tuple[str, Any]]:
     yield "arguments", _arguments(values)
     yield "has_error", True if any(values.get(name) is not None for name in ("error", "error.message")) else None
     if isinstance(output, str):
-        code = EXIT_CODE.search(output.partition(BEFORE_OUTPUT)[0])
-        yield "exit_code", int(code[1]) if code else None
+        yield "exit_code", exit_code_of(output)
     answer = values.get("response_text")
     yield "asks_for_tool", ASKS_FOR_TOOL.search(answer) is not None if isinstance(answer, str) else None
 

@@ -28,15 +28,14 @@ from health_assets.logs.formats.opening import Opening
 from health_assets.logs.json_values import as_count, as_name, as_number, as_object
 
 FIELDS = {"event", "properties", "user_id", "time"}
-ASKED, ANSWERED = "message_send_starting", "message_send"
+ASKED, ANSWERED, FAILED = "message_send_starting", "message_send", "message_send_exception"
 TELLING = (ASKED, ANSWERED, "auto_commits", "cli session", "model warning", "repo", "no-repo")
 """Events that aider alone has; others, such as `launched`, any program may have."""
-BETWEEN_SESSIONS = ("launched", "exit")
 TEXT = re.compile(rb'"event"\s*:\s*"(message_send\w*|auto_commits|cli session|model warning)"')
 """A part of a log, also of one that is damaged."""
 NO_MESSAGE = "event of aider that is no message: a start, a command, an end and the like"
 NO_ANSWER = "message of aider without an answer: the model failed or its user interrupted, which nothing tells apart"
-EMPTY = "the model gave no answer"
+EMPTY, EXCEPTION = "the model gave no answer", "the message failed with an exception"
 
 
 def is_line(record: Record) -> bool:
@@ -59,7 +58,7 @@ def read(source: Source) -> Iterator[Line]:
         number, record = item
         try:
             at, event = _time(record), record.get("event")
-            if event == ANSWERED:
+            if event in (ANSWERED, FAILED):
                 for made in _records(record, at, log.asked_at):
                     yield line_of(number, made)
             elif event != ASKED:
@@ -76,7 +75,7 @@ class _Log:
 
     Args:
         asked_at: when the message was sent whose answer comes now, if that is certain.
-        asked: messages since the last answer, start or end.
+        asked: messages since the last answer.
         without_answer: messages that have none so far.
     """
 
@@ -91,17 +90,24 @@ class _Log:
             self.asked += 1
             self.without_answer += 1
             self.asked_at = at if self.asked == 1 else None
-        elif event == ANSWERED:
+        elif event in (ANSWERED, FAILED):
             self.asked, self.without_answer = 0, self.without_answer - 1
-        elif event in BETWEEN_SESSIONS:
-            self.asked = 0
 
 
 def _records(record: Record, at: datetime, asked_at: datetime | None) -> Iterator[Record]:
-    """The run of a message and the model call that it is."""
+    """The run of a message and the model call that it is.
+
+    Raises:
+        UnusableRecordError: nothing tells whether it was answered.
+    """
     told = as_object(record.get("properties"))
     model, output = as_name(told.get("main_model")), as_count(told.get("completion_tokens"))
-    error = None if output else EMPTY
+    if record.get("event") == FAILED:
+        error: str | None = EXCEPTION
+    elif output is None:
+        raise UnusableRecordError("completion_tokens is missing")
+    else:
+        error = None if output else EMPTY
     common = {
         "agent_id": "aider",
         "execution_id": hex_id(32, "aider", dumped(record, is_sorted=True)),

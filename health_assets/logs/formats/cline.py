@@ -34,6 +34,8 @@ TOOLS = ("tool", "command", "use_mcp_server", "browser_action_launch")
 HANDED_BACK = ("completion_result", "plan_mode_respond")
 CONDENSED = "condense_context"
 RETRIES = ("error_retry", "api_req_retried")
+RESUMED_WITHIN = timedelta(minutes=10)
+"""A task that its user cancels offers to be resumed at once; one that does so later was left, as with its editor."""
 NO_USAGE = "request that tells no usage: it runs still, or it failed"
 NO_OUTCOME = "tool call whose outcome the messages of a task do not tell; it counts as an action alone"
 
@@ -74,10 +76,12 @@ class _Task:
     def __init__(self, source: Source) -> None:
         self._turns = Turns(tool="Cline", agent_id="cline", notes=source.notes)
         self._is_asked = False
+        self._last_at: datetime | None = None
 
     def records(self, record: Record) -> Iterator[Record]:
         """What a message completes."""
         at, kind = _time(record), record.get("say") or record.get("ask")
+        is_soon, self._last_at = at - (self._last_at or at) <= RESUMED_WITHIN, at
         if self._turns.session_id is None:
             self._turns.session_id = str(record["ts"])
             if _is_of_roo_code(record):
@@ -116,7 +120,7 @@ class _Task:
             turn.go_on()
         elif kind == "resume_task" and turn.outcome != FAILURE:
             self._is_asked = False
-            if turn.outcome != CANCELLED:
+            if turn.outcome is None and is_soon:
                 turn.end(CANCELLED, at)
         else:
             self._turns.note(NO_EVENT)

@@ -32,7 +32,9 @@ OWN_LINES = ("session_meta", "response_item", "event_msg", "turn_context")
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 RESULTS = ("function_call_output", "custom_tool_call_output")
 DENIED = re.compile(
-    r"(exec command |patch )?rejected by user|aborted by user|exec_command failed: \w+ \{ message: \W*Rejected\("
+    r"(exec command |patch )?rejected by user|aborted by user"
+    r"|exec_command failed(?: for `.*`)?: \w+ \{ message: \W*Rejected\(\W*rejected by user",
+    re.DOTALL,  # a command may have several lines
 )
 """How results begin of tools that the user did not allow, or stopped."""
 EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})\b", re.MULTILINE)
@@ -40,8 +42,8 @@ WALL_TIME = re.compile(r"^Wall time:? ([\d.]{1,20}) seconds", re.MULTILINE)
 BEFORE_OUTPUT = "\nOutput:\n"
 """Behind what Codex says of a command's end; before it in a result, that command may stand."""
 FAILED = (
-    "Script failed", "execution error:", "exec_command failed:", "failed to parse function arguments",
-    "unsupported call:",
+    "Script failed", "execution error:", "exec_command failed", "write_stdin failed", "apply_patch verification failed",
+    "patch rejected:", "failed to parse function arguments", "unsupported call:",
 )  # fmt: skip
 ERROR = "error of the model or its provider"
 UUID_7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -290,8 +292,8 @@ class _Session:
             return
         event = self._ended.pop(call_id, {})
         code = as_number(event.get("exit_code", told.get("exit_code")))
-        if code is None and (found := EXIT_CODE.search(header)):
-            code = float(found[1])
+        if code is None:
+            code = exit_code_of(text)
         seconds = _duration_s(event.get("duration", told.get("duration_seconds")))
         if seconds is None and (found := WALL_TIME.search(header)):
             seconds = as_number(found[1])
@@ -302,6 +304,13 @@ class _Session:
         latency_ms = seconds * 1000 if seconds else None  # a short command is told to have taken none
         result = written if mark else output  # before it stand times and ids, which differ from call to call
         yield call.record(call_id, at, latency_ms=latency_ms, error=error, result=result)
+
+
+def exit_code_of(result: str) -> int | None:
+    """The exit code that Codex tells before what a command wrote; None where it tells none."""
+    header, mark, _ = result.partition(BEFORE_OUTPUT)
+    found = EXIT_CODE.search(header) if mark else None
+    return int(found[1]) if found else None
 
 
 def _is_before(id_: str, other: str) -> bool:
