@@ -355,7 +355,10 @@ RAW = RawFile(source_file="a.json", path="a.json", size_bytes=0, modified_ns=0)
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"make": [{"type": "run", "fields": {"a": "b"}}]}, "make, entry 1: type: must be one of execution, trigger"),
+        (
+            {"make": [{"type": "run", "fields": {"a": "b"}}]},
+            "make, entry 1: type: must be one of execution, cancellation, trigger",
+        ),
         ({"make": execution(agent="worker")}, "make, entry 1: execution has no field agent; did you mean 'agent_id'?"),
         ({"make": execution(error={"path": "a", "constant": 1})}, "give either a path or a constant"),
         ({"make": execution(error="a..b")}, "'a..b' is no JMESPath expression: "),

@@ -278,7 +278,7 @@ def test_logs_without_any_event_are_told_by_name_look_and_reason_at_once(project
         select_hours(replace(project.pipeline, clock=lambda: NOW), None, None)
     text = str(told.value)
     assert "runs.jsonl looks like runs of LangSmith" in text
-    assert "line 1: type must be one of execution, trigger" in text
+    assert "line 1: type must be one of execution, cancellation, trigger" in text
     assert "t.json looks like CSV" in text
     assert "z.jsonl.gz looks like JSON objects with the fields type, execution_id" in text
     assert "line 1: agent_id is missing" in text

@@ -557,7 +557,7 @@ def judge_like_the_reference(project: Project, lines: list[str]) -> dict[str, li
     return differences
 
 
-SUPERSEDABLE = ("execution", "trigger", "model_call", "tool_call")
+SUPERSEDABLE = ("execution", "cancellation", "trigger", "model_call", "tool_call")
 
 
 def test_every_odd_value_of_every_field_is_judged_like_the_reference(project: Project) -> None:

@@ -31,6 +31,7 @@ from health_assets.systems.session_scores.session_scores import (
     RELIABILITY_BANDS,
     _band,
     _scores,
+    _sums,
 )
 from health_assets.systems.session_scores.signal_risks import SIGNALS, with_risks, with_weighted_risks
 from health_assets_tests.support.logs_made import START
@@ -244,7 +245,8 @@ def test_a_session_passes_at_its_threshold() -> None:
         for name, confidence in confidences.items()
         for place in range(7)
     ]  # fmt: skip
-    found = rows_of(_scores(with_weighted_risks(with_risks(with_hour(traces)), settings), settings))
+    sums = _sums(with_weighted_risks(with_risks(with_hour(traces)), settings))
+    found = rows_of(_scores(sums, settings))
     passed = {row["session_id"]: (row["reliability_passed"], row["consistency_passed"]) for row in found}
     assert passed == {"under": (False, False), "at": (True, True), "over": (True, True)}
 
