@@ -162,6 +162,12 @@ def test_logs_of_an_older_claude_code_have_turns_from_prompt_to_prompt(project: 
     assert project.query("SELECT count(*) FROM tool_calls") == [(1,)]
 
 
+def test_a_turn_of_claude_code_that_only_asked_for_a_tool_is_open_also_where_another_follows(project: Project) -> None:
+    later = made.claude("user_prompt", 10, "p-2"), made.claude_request(11, "s", "p-2"), made.claude_text(11, "s", "p-2")
+    ingested(project, logs=line_of("claude_code", made.claude("user_prompt", 0), made.claude_request(1, "r"), *later))
+    assert rows_of(project, "executions", "execution_id") == [("p-2",)]
+
+
 @pytest.mark.parametrize(
     ("records", "status"),
     [
@@ -243,6 +249,13 @@ def test_what_logs_of_codex_hold_besides_is_counted(project: Project) -> None:
 # -- Gemini CLI --------------------------------------------------------------------------------------------------------
 
 
+def test_an_exit_code_that_a_command_of_codex_writes_is_not_its_own(project: Project) -> None:
+    own = {"tool_name": "exec_command", "call_id": "call_1", "success": "true"}
+    result = made.codex("tool_result", 3, output="the log says:\nProcess exited with code 9", **own)
+    ingested(project, logs=line_of("codex", made.codex("user_prompt", 1, prompt="Go."), result))
+    assert rows_of(project, "tool_calls", "status", "error") == [("success", None)]
+
+
 def test_turns_of_gemini_cli_are_executions(project: Project) -> None:
     ingested(project, logs=session("gemini_cli"))
     tools = ["run_shell_command"] * 2
@@ -270,6 +283,12 @@ def test_calls_of_gemini_cli_have_their_outcome_duration_and_tokens(project: Pro
         ("run_shell_command", "success", None, 75.0, after(3), turns[0]),
         ("run_shell_command", "failure", "invalid_tool_params", 75.0, after(4), turns[0]),
     ]
+
+
+def test_tools_of_gemini_cli_that_end_in_the_same_millisecond_are_calls_of_their_own(project: Project) -> None:
+    tools = [made.gemini_tool(2), made.gemini_tool(2, success=False, error="no", function_args="{}")]
+    ingested(project, logs=line_of("gemini_cli", made.gemini("user_prompt", 1), *tools))
+    assert sorted(rows_of(project, "tool_calls", "status")) == [("failure",), ("success",)]
 
 
 def test_what_logs_of_gemini_cli_hold_besides_is_counted(project: Project) -> None:
