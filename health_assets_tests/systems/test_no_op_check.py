@@ -676,7 +676,9 @@ def test_rows_are_made_from_the_tables_that_their_fingerprint_covers(
         inputs = Inputs(session=session, hours=HOURS, targets=load_targets(settings.targets), settings=settings)
         session.sql(derived.rows(inputs))
     itself = {name} if derived.is_self_dependent else set()
-    assert read_tables & {*SUITES} and read_tables <= upstream(name, DERIVED) | itself | OF_THE_LEDGER
+    reads_none = name == "evaluated_signals"  # its targets have no entries for evaluators
+    assert bool(read_tables & {*SUITES}) is not reads_none
+    assert read_tables <= upstream(name, DERIVED) | itself | OF_THE_LEDGER
 
 
 @pytest.mark.parametrize("name", [name for name in SUITES if name in {*DERIVED, *fingerprints.RECORDS}])
