@@ -42,6 +42,11 @@ class Inputs:
         """Rows of another table: of these hours and of as many before as make each hour see `back_hours` of them."""
         return self.session.hours_of(name, self.hours.extended_back(back_hours - 1))
 
+    def table_if_any(self, name: str, *, back_hours: int = 1) -> ir.Table | None:
+        """Rows as `table` gives them; None where there are none, so that nothing need be joined."""
+        hours = self.hours.extended_back(back_hours - 1)
+        return self.session.hours_of(name, hours) if self.session.count_hours(name, hours) else None
+
     def with_windows(self, rows: ir.Table, asset: str, window_hours: int) -> ir.Table:
         """Rows with the columns of their hour's window, as `windows` gives them."""
         return rows.inner_join(self.windows(asset, window_hours), "hour")

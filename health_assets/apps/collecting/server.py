@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from health_assets.apps.serving.hosts import AllowedHosts, is_loopback
 from health_assets.apps.serving.listening import limited, listening, run_until_stopped
+from health_assets.apps.serving.tokens import FEWEST_TOKEN_CHARACTERS
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.raw_roots import local_root
 from health_assets.core.settings import Settings
@@ -18,7 +19,6 @@ except ImportError as error:
     raise HealthAssetsError("the collector needs OTLP's messages; install health-assets[collect]") from error
 from health_assets.apps.collecting.log_files import FOLDER, GroupCommit, LogFiles
 
-FEWEST_TOKEN_CHARACTERS = 16
 MOST_CONNECTIONS = 1000
 SPARE_FILES = 50
 """Open files beside the connections: the log, its folders, the listening socket, the loop's own."""

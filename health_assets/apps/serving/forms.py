@@ -60,14 +60,19 @@ def form_refusal(scope: Scope, hosts: AllowedHosts) -> Answer | None:
     headers: Headers = scope["headers"]
     if not hosts.is_same_origin(headers, scope["scheme"]):
         return problem(403, "a form is taken from a page of this server alone", [CLOSES])
+    return body_refusal(headers, "form", FORM_TYPE, MOST_FORM_BYTES)
+
+
+def body_refusal(headers: Headers, what: str, media_type: bytes, most_bytes: int) -> Answer | None:
+    """The reason why a body is not read, by what the headers say of it; None if it is; `what` names it in words."""
     lengths = [value for name, value in headers if name == b"content-length"]
     if len(lengths) != 1 or any(name == b"transfer-encoding" for name, _ in headers):
-        return problem(411, "a form must say how long it is", [CLOSES])
-    if not lengths[0].isdigit() or len(lengths[0]) > 9 or int(lengths[0]) > MOST_FORM_BYTES:
-        return problem(413, f"a form has at most {MOST_FORM_BYTES:,} bytes", [CLOSES])
+        return problem(411, f"a {what} must say how long it is", [CLOSES])
+    if not lengths[0].isdigit() or len(lengths[0]) > 9 or int(lengths[0]) > most_bytes:
+        return problem(413, f"a {what} has at most {most_bytes:,} bytes", [CLOSES])
     kinds = [value.partition(b";")[0].strip().lower() for name, value in headers if name == b"content-type"]
-    if kinds != [FORM_TYPE] or any(name == b"content-encoding" for name, _ in headers):
-        return problem(415, f"a form is sent as {FORM_TYPE.decode()}", [CLOSES])
+    if kinds != [media_type] or any(name == b"content-encoding" for name, _ in headers):
+        return problem(415, f"a {what} is sent as {media_type.decode()}", [CLOSES])
     return None
 
 

@@ -12,11 +12,9 @@ from health_assets.apps.serving.history.reading import OPEN_FILES
 from health_assets.apps.serving.hosts import is_loopback
 from health_assets.apps.serving.listening import limited, listening, run_until_stopped
 from health_assets.apps.serving.refresher import tell_operator
-from health_assets.apps.serving.tokens import plain_tokens
+from health_assets.apps.serving.tokens import FEWEST_TOKEN_CHARACTERS, plain_tokens
 from health_assets.core.settings import Settings
 
-FEWEST_TOKEN_CHARACTERS = 16
-"""A shorter `HEALTH_TOKEN` can be guessed by who tries long enough."""
 SPARE_FILES = 100 + OPEN_FILES
 """Open files beside the connections: the history's, the warehouse's reader, the listening socket, the loop's own."""
 

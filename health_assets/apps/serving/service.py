@@ -260,25 +260,13 @@ class Service:
         """
         if asked.caller.refusal("read") is not None:
             return Runs()
-        try:
-            found = await self._look_up(Question(session_id, True, until), asked)
-        except CrowdedError as error:
-            return Runs(why_not=str(error))
-        except ReaderError as error:
-            return Runs(why_not=SENTENCES[error.kind])
-        return Runs(None if found is None else json.loads(found.body))
+        return await self._told(Question(session_id, True, until), asked)
 
     async def line(self, source_file: str, number: int, asked: Asked) -> Runs:
         """The text of a line of a raw log, for its page; waits for a reader."""
         if asked.caller.refusal("read") is not None or not asked.caller.view.shows_texts:
             return Runs()
-        try:
-            found = await self._look_up(LineQuestion(source_file, number), asked)
-        except CrowdedError as error:
-            return Runs(why_not=str(error))
-        except ReaderError as error:
-            return Runs(why_not=SENTENCES[error.kind])
-        return Runs(None if found is None else json.loads(found.body))
+        return await self._told(LineQuestion(source_file, number), asked)
 
     async def suggestions(self, agent_id: str | None, days: int, asked: Asked) -> Runs:
         """The suggested targets of all agents, of which the caller may not see each; waits for a reader.
@@ -290,8 +278,12 @@ class Service:
         """
         if asked.caller.refusal("read") is not None:
             return Runs()
+        return await self._told(SuggestionQuestion(agent_id, days), asked)
+
+    async def _told(self, question: AnyQuestion, asked: Asked) -> Runs:
+        """The answer to a question, or why there is none now."""
         try:
-            found = await self._look_up(SuggestionQuestion(agent_id, days), asked)
+            found = await self._look_up(question, asked)
         except CrowdedError as error:
             return Runs(why_not=str(error))
         except ReaderError as error:

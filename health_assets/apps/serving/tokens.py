@@ -26,6 +26,8 @@ Role = Literal["documents", "read", "operate"]
 """Health documents only; lists, scores and sessions, too; all that is shown in full, too."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
+FEWEST_TOKEN_CHARACTERS = 16
+"""A shorter token that somebody chose can be guessed by who tries long enough."""
 PREFIX = "ha_"
 """By which scanners of repositories, and the access log, know a token."""
 RANDOM_BYTES = 32

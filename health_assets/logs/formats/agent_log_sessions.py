@@ -8,10 +8,10 @@ model, with no tool at work, or a failed call of a model.
 """
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import Any, ClassVar
 
 from health_assets.logs.conventions import UNKNOWN_MODEL
@@ -52,24 +52,28 @@ def read_lines(source: Source) -> Iterator[Line]:
     """An execution for each turn that ended, the model calls and tool calls; other lines as they are."""
     events = Events(source)
     yield from events_of_lines(source, events)
-    yield from _records(source, events.found)
+    yield from _lines_of_sessions(source, events.found)
 
 
 def read_document(source: Source) -> Iterator[Line]:
     """The same of a document."""
     events = Events(source)
     yield from events_of_document(source, events)
-    yield from _records(source, events.found)
+    yield from _lines_of_sessions(source, events.found)
 
 
-def _records(source: Source, events: list[Event]) -> Iterator[Line]:
+def _lines_of_sessions(source: Source, events: Iterable[Event]) -> Iterator[Line]:
     """Lines of all sessions, in the order of the lines that they are from."""
     lines: list[Line] = []
-    unnamed = [event for event in events if _session_id(event) is None]
-    lines += [rejected(number, "", "id of an event's session is missing") for number in {one.line for one in unnamed}]
-    named = [event for event in events if _session_id(event) is not None]
-    named.sort(key=lambda event: (event.prefix, _session_id(event) or "", *event.order))
-    for (prefix, session_id), own in groupby(named, key=lambda event: (event.prefix, _session_id(event) or "")):
+    sessions: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    for event in events:
+        session_id = _session_id(event)
+        if session_id is None:
+            lines.append(rejected(event.line, "", "id of an event's session is missing"))
+        else:
+            sessions[event.prefix, session_id].append(event)
+    for prefix, session_id in sorted(sessions):
+        own = sorted(sessions[prefix, session_id], key=lambda event: event.order)
         lines += _SESSIONS[prefix](source=source, session_id=session_id).lines(own)
     yield from sorted(dict.fromkeys(lines), key=lambda line: line.number)
 
@@ -111,7 +115,7 @@ class _Session:
     tool: ClassVar[str]
     agent_id: ClassVar[str]
 
-    def lines(self, events: Iterator[Event]) -> Iterator[Line]:
+    def lines(self, events: Iterable[Event]) -> Iterator[Line]:
         """The records of these events, which come in order."""
         for event in events:
             try:
@@ -119,22 +123,22 @@ class _Session:
                     yield line_of(event.line, record)
             except UnusableRecordError as error:
                 yield rejected(event.line, "", str(error))
-        for place, turn in enumerate(self.turns, 1):
-            yield from self._closed(turn, is_last=place == len(self.turns))
+        for turn in self.turns:
+            yield from self._closed(turn)
 
     def _event(self, event: Event) -> Iterator[Record]:
         """What an event completes."""
         raise NotImplementedError
 
-    def _is_over(self, turn: _LoggedTurn, *, is_last: bool) -> bool:
+    def _is_over(self, turn: _LoggedTurn) -> bool:
         """Whether a turn ended, rather than that a tool may be at work of which no event tells yet."""
-        return turn.is_certain or not is_last
+        return turn.is_certain or turn is not self.turns[-1]
 
-    def _closed(self, turn: _LoggedTurn, *, is_last: bool) -> Iterator[Line]:
+    def _closed(self, turn: _LoggedTurn) -> Iterator[Line]:
         self._note(UNANSWERED, len(turn.at_work))
         if turn.is_untouched:
             self._note(UNTOUCHED)
-        elif turn.outcome is None or turn.at_work or not self._is_over(turn, is_last=is_last):
+        elif turn.outcome is None or turn.at_work or not self._is_over(turn):
             self._note(OPEN_TURN)
         else:
             yield line_of(turn.line, turn.record())
@@ -314,7 +318,7 @@ class _ClaudeCode(_Session):
         else:
             self._note(NO_EVENT)
 
-    def _is_over(self, turn: _LoggedTurn, *, is_last: bool) -> bool:  # noqa: ARG002
+    def _is_over(self, turn: _LoggedTurn) -> bool:
         """Whether its last answer has a text, which hands back; older versions do not tell which answers have one."""
         return turn.is_certain or not self._tells_texts
 

@@ -117,8 +117,9 @@ class Events:
         elif (resources := _resources(text)) is None:
             yield rejected(number, "", NOT_JSON)
         else:
-            own = [resource for resource in resources if _is_of_agent(resource)]
-            others = [resource for resource in resources if not _is_of_agent(resource)]
+            own, others = list[Record](), list[Record]()
+            for resource in resources:
+                (own if _is_of_agent(resource) else others).append(resource)
             if not own:
                 yield Line(number, text)
             elif others:

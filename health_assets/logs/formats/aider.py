@@ -7,16 +7,16 @@ counts. The mapping: docs/formats.md.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from health_assets.logs.conventions import UNKNOWN_MODEL
 from health_assets.logs.formats.foreign_lines import (
-    EPOCH,
     Line,
     Record,
     Source,
     UnusableRecordError,
+    as_epoch,
     dumped,
     hex_id,
     line_of,
@@ -57,7 +57,7 @@ def read(source: Source) -> Iterator[Line]:
             continue
         number, record = item
         try:
-            at, event = _time(record), record.get("event")
+            at, event = as_epoch(record.get("time"), "time", "seconds"), record.get("event")
             if event in (ANSWERED, FAILED):
                 for made in _records(record, at, log.asked_at):
                     yield line_of(number, made)
@@ -132,18 +132,3 @@ def _records(record: Record, at: datetime, asked_at: datetime | None) -> Iterato
     latency = None if started_at is None else (at - started_at).total_seconds() * 1000
     call = {"type": "model_call", "call_id": common["execution_id"], "latency_ms": latency}
     yield present(common | call | {"model": common["model"] or UNKNOWN_MODEL})
-
-
-def _time(record: Record) -> datetime:
-    """When an event was, in whole seconds.
-
-    Raises:
-        UnusableRecordError: it does not tell.
-    """
-    seconds = record.get("time")
-    if not isinstance(seconds, int) or isinstance(seconds, bool):
-        raise UnusableRecordError("time must be seconds since 1970")
-    try:
-        return EPOCH + timedelta(seconds=seconds)
-    except OverflowError:
-        raise UnusableRecordError("time is beyond the calendar") from None

@@ -19,7 +19,7 @@ from health_assets.logs.formats.coding_turns import (
     Turns,
     lines_of_document,
 )
-from health_assets.logs.formats.foreign_lines import EPOCH, Line, Record, Source, UnusableRecordError, present
+from health_assets.logs.formats.foreign_lines import Line, Record, Source, as_epoch, present
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.json_values import as_count, as_name, as_number, as_object
 
@@ -80,7 +80,7 @@ class _Task:
 
     def records(self, record: Record) -> Iterator[Record]:
         """What a message completes."""
-        at, kind = _time(record), record.get("say") or record.get("ask")
+        at, kind = as_epoch(record.get("ts"), "ts", "milliseconds"), record.get("say") or record.get("ask")
         is_soon, self._last_at = at - (self._last_at or at) <= RESUMED_WITHIN, at
         if self._turns.session_id is None:
             self._turns.session_id = str(record["ts"])
@@ -187,18 +187,3 @@ def _object(text: object) -> Record:
         return as_object(json.loads(text)) if isinstance(text, str) else {}
     except (ValueError, RecursionError):
         return {}
-
-
-def _time(record: Record) -> datetime:
-    """When a message was shown.
-
-    Raises:
-        UnusableRecordError: it does not tell.
-    """
-    ts = record.get("ts")
-    if not isinstance(ts, int) or isinstance(ts, bool):
-        raise UnusableRecordError("ts must be milliseconds since 1970")
-    try:
-        return EPOCH + timedelta(milliseconds=ts)
-    except OverflowError:
-        raise UnusableRecordError("ts is beyond the calendar") from None

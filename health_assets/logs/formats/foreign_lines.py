@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from health_assets.core.text_limits import MAX_LINE_BYTES
 from health_assets.logs.digests import MOST_CHARACTERS
@@ -150,6 +150,20 @@ def as_time(value: Any, name: str) -> datetime:
     except (TypeError, ValueError):
         raise UnusableRecordError(f"{name} must be ISO 8601, not {dumped(value)[:READ_CHARACTERS]}") from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def as_epoch(value: Any, name: str, unit: Literal["seconds", "milliseconds"]) -> datetime:
+    """A whole number of seconds or milliseconds since 1970.
+
+    Raises:
+        UnusableRecordError: it is not there, something else, or beyond the calendar.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UnusableRecordError(f"{name} must be {unit} since 1970")
+    try:
+        return EPOCH + timedelta(**{unit: value})
+    except OverflowError:
+        raise UnusableRecordError(f"{name} is beyond the calendar") from None
 
 
 def unix_nano(moment: datetime) -> str:

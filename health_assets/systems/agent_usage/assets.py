@@ -12,13 +12,7 @@ from health_assets.systems.agent_usage.names import BY_AGENT, BY_PART
 
 
 def _components(inputs: Inputs) -> ir.Table:
-    return usage_components(inputs.table("executions"), _cancellations(inputs))
-
-
-def _cancellations(inputs: Inputs) -> ir.Table | None:
-    """The cancelled runs of the hours; None where there are none, as mostly, so that nothing is joined."""
-    has_any = inputs.session.count_hours("cancellations", inputs.hours) > 0
-    return inputs.table("cancellations") if has_any else None
+    return usage_components(inputs.table("executions"), inputs.table_if_any("cancellations"))
 
 
 def _usage(inputs: Inputs) -> ir.Table:

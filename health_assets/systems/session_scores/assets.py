@@ -101,11 +101,7 @@ def _scored(inputs: Inputs, piece: _Piece) -> ir.Table:
 
 
 def _cancellations(inputs: Inputs) -> ir.Table | None:
-    """The cancelled runs of the look-back; None where there are none, as mostly, so that nothing is joined."""
-    hours = inputs.hours.extended_back(inputs.settings.lookback_hours - 1)
-    return (
-        inputs.session.hours_of("cancellations", hours) if inputs.session.count_hours("cancellations", hours) else None
-    )
+    return inputs.table_if_any("cancellations", back_hours=inputs.settings.lookback_hours)
 
 
 def _most_repeated(rows: ir.Table) -> ir.Table:

@@ -1,7 +1,7 @@
 """Answers as short JSON: no nulls, few digits, no long texts, and no more than a model should read at once."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,6 +32,11 @@ def bounded(told: Mapping[str, Any]) -> str:
         lists[longest] = kept[longest] = rows[: len(rows) // 2]
         left_out[longest] = left_out.get(longest, 0) + len(rows) - len(lists[longest])
     return body.decode()
+
+
+def only(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The named columns that a row has."""
+    return {name: row[name] for name in names if name in row}
 
 
 def _short(value: Any, name: str = "") -> Any:

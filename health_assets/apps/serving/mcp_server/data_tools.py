@@ -11,7 +11,8 @@ from starlette.concurrency import run_in_threadpool
 
 from health_assets.apps.serving.mcp_server.arguments import Arguments, Hour, Limit, OnlyAgent
 from health_assets.apps.serving.mcp_server.backend import Backend, as_of, require_read
-from health_assets.apps.serving.mcp_server.fleet_tools import known_agents, no_agent, only
+from health_assets.apps.serving.mcp_server.bounded import only
+from health_assets.apps.serving.mcp_server.fleet_tools import known_agents, no_agent
 from health_assets.apps.serving.pages.data_page import WantedData, data_page
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.silences_page import Draft

@@ -12,6 +12,7 @@ from pydantic import Field
 from health_assets.apps.alerts.rules import Severity
 from health_assets.apps.serving.mcp_server.arguments import AgentId, Arguments, Hour, Limit, OnlyAgent, Text
 from health_assets.apps.serving.mcp_server.backend import Backend, as_of
+from health_assets.apps.serving.mcp_server.bounded import only
 from health_assets.apps.serving.pages import fleet_page, incidents_page, tools_page, usage_page
 from health_assets.apps.serving.pages.agent_page import NoAgentError, WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.look import Look
@@ -178,7 +179,7 @@ async def why(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[st
 
 
 async def tools(backend: Backend, asked: Asked, wanted: ToolsArguments) -> dict[str, Any]:
-    """Tools that agents called, those that fail most first."""
+    """Tools by their share of failures, the worst first."""
 
     def found(look: Look) -> dict[str, Any]:
         if wanted.agent_id:
@@ -224,7 +225,7 @@ async def usage(backend: Backend, asked: Asked, wanted: UsageArguments) -> dict[
 
 
 async def alerts(backend: Backend, asked: Asked, wanted: AlertsArguments) -> dict[str, Any]:
-    """Incidents that are open, and those that were over lately."""
+    """Open and recently closed incidents."""
 
     def found(look: Look) -> dict[str, Any]:
         if wanted.agent_id:
@@ -251,11 +252,6 @@ async def alerts(backend: Backend, asked: Asked, wanted: AlertsArguments) -> dic
         }
 
     return await backend.find(asked, found, wanted.hour)
-
-
-def only(row: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Some columns of a row, of those that it has."""
-    return {name: row[name] for name in names if name in row}
 
 
 def known_agents(look: Look) -> list[str]:

@@ -15,7 +15,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message, Receive, Scope, Send
 
 from health_assets.apps.serving.answers import Answer, problem
-from health_assets.apps.serving.forms import CLOSES, read_body
+from health_assets.apps.serving.forms import CLOSES, body_refusal, read_body
 from health_assets.apps.serving.gate import ASKED
 from health_assets.apps.serving.hosts import AllowedHosts
 from health_assets.apps.serving.mcp_server.backend import Backend
@@ -59,15 +59,7 @@ class McpOverHttp:
         if (refusal := asked.caller.refusal("read")) is not None:
             refusal.headers.append(CLOSES)
             return refusal
-        lengths = [value for name, value in headers if name == b"content-length"]
-        if len(lengths) != 1 or any(name == b"transfer-encoding" for name, _ in headers):
-            return problem(411, "a message must say how long it is", [CLOSES])
-        if not lengths[0].isdigit() or len(lengths[0]) > 9 or int(lengths[0]) > MOST_BYTES:
-            return problem(413, f"a message has at most {MOST_BYTES:,} bytes", [CLOSES])
-        kinds = [value.partition(b";")[0].strip().lower() for name, value in headers if name == b"content-type"]
-        if kinds != [JSON_TYPE] or any(name == b"content-encoding" for name, _ in headers):
-            return problem(415, "a message is sent as application/json", [CLOSES])
-        return None
+        return body_refusal(headers, "message", JSON_TYPE, MOST_BYTES)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
         """Answer a request that is read; gives an answer still to be sent where its body does not come."""

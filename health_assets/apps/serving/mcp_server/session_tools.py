@@ -3,7 +3,7 @@
 What belongs here: which parts of these pages an answer has. What does not: the pages (`apps.serving.pages`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -11,10 +11,9 @@ from pydantic import Field
 
 from health_assets.apps.serving.mcp_server.arguments import Arguments, Hour, Limit, Text
 from health_assets.apps.serving.mcp_server.backend import Backend, as_of, require_read
-from health_assets.apps.serving.mcp_server.fleet_tools import only
+from health_assets.apps.serving.mcp_server.bounded import only
 from health_assets.apps.serving.pages import sessions_page
 from health_assets.apps.serving.pages.look import Look
-from health_assets.apps.serving.pages.page_routes import known_hour
 from health_assets.apps.serving.pages.session_page import NoSessionError, Wanted, session_page
 from health_assets.apps.serving.service import Asked
 from health_assets.core.errors import HealthAssetsError
@@ -135,7 +134,10 @@ def _step(call: Mapping[str, Any], traces: list[Mapping[str, Any]]) -> dict[str,
 
 
 async def _of_session(
-    backend: Backend, asked: Asked, wanted: SessionArguments | TraceArguments, choose: Any
+    backend: Backend,
+    asked: Asked,
+    wanted: SessionArguments | TraceArguments,
+    choose: Callable[[Look, Mapping[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
     """What is chosen of a session's page.
 
@@ -143,9 +145,8 @@ async def _of_session(
         HealthAssetsError: the caller sees no such session, or its runs cannot be read.
     """
     require_read(asked)
-    if wanted.hour:
-        parse_hour(wanted.hour)
-    runs = await backend.service.runs(wanted.session_id, known_hour(wanted.hour), asked)
+    until = parse_hour(wanted.hour) if wanted.hour else None
+    runs = await backend.service.runs(wanted.session_id, until, asked)
     question = Wanted(session_id=wanted.session_id, runs=runs.told, why_not=runs.why_not)
 
     def found(look: Look) -> dict[str, Any]:
