@@ -472,6 +472,7 @@ def run_as_a_command(
     os.environ.update(environment)
     os.chdir(folder)
     tempfile.tempdir = None  # which the environment names
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # which what is imported before may handle
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever starts tests in the background ignores
     sys.argv = ["health-assets", *arguments]
     runpy.run_module("health_assets", run_name="__main__", alter_sys=True)
