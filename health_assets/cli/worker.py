@@ -22,7 +22,7 @@ from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.validation import import_great_expectations
-from health_assets.systems.due_hours import DueRun, due_hours
+from health_assets.systems.due_hours import DueRun, due_hours, running_hour
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 RETRY_S = 3600.0
@@ -89,7 +89,8 @@ class Worker:
             if _has_scores(pipeline):
                 self._take(load_new_logs(pipeline))
                 with pipeline.read() as session:
-                    due = due_hours(session, settings, pipeline.clock())
+                    running = running_hour(session, settings, pipeline.clock()) if settings.running_hour else None
+                    due = [*([running] if running else []), *due_hours(session, settings, pipeline.clock())]
             else:
                 selection = select_hours(pipeline, None, None)
                 self._take(selection.loaded)

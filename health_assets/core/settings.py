@@ -224,6 +224,9 @@ class Settings(BaseSettings):
     schedule_minute: int = Field(
         5, ge=0, le=59, description="Minute past the hour at which the last hour is materialized."
     )
+    running_hour: bool = Field(
+        True, description="Whether `health-assets run` scores the hour that runs, again whenever logs have news of it."
+    )
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialized so long after its end is late.")
     schedules: bool = Field(True, description="`off`: no schedule starts by itself; Dagster's page switches each.")
     first_hour: Annotated[datetime | None, BeforeValidator(_hour)] = Field(

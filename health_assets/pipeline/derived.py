@@ -6,17 +6,21 @@ What belongs here: the shape of such an asset and what its rows are made from. W
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 
 import ibis
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.core.hours import HourRange
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.schema.catalog import columns_of
 from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
+from health_assets.scoring.trailing_counts import TRAILING_HOURS, Trailing
+from health_assets.scoring.windows import ends_of_hours
 from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Session
@@ -47,20 +51,42 @@ class Inputs:
         hours = self.hours.extended_back(back_hours - 1)
         return self.session.hours_of(name, hours) if self.session.count_hours(name, hours) else None
 
+    @cached_property
+    def as_of(self) -> Mapping[datetime, datetime]:
+        """Up to when hours count that were not over when their logs were last loaded; no others."""
+        return PartitionStates(self.session).as_of("raw_logs", self.hours)
+
+    @property
+    def trailing(self) -> Trailing | None:
+        """The executions of the last hours before the time up to which the last of these hours is known, if it runs."""
+        hour = self.hours.end - HOUR
+        if hour not in self.as_of:
+            return None
+        longest_hours = min(max(TRAILING_HOURS), self.settings.lookback_hours)
+        executions = self.session.hours_of("executions", HourRange.of(hour).extended_back(longest_hours))
+        return Trailing(executions=executions, hour=hour, until=self.as_of[hour], longest_hours=longest_hours)
+
     def with_windows(self, rows: ir.Table, asset: str, window_hours: int) -> ir.Table:
         """Rows with the columns of their hour's window, as `windows` gives them."""
         return rows.inner_join(self.windows(asset, window_hours), "hour")
 
     def windows(self, asset: str, window_hours: int) -> ir.Table:
-        """One row per hour: `hour`, `window_start`, `window_end`, `hours_covered` (hours that `asset` has)."""
+        """One row per hour: the columns of `Windowed`, with as `hours_covered` the hours that `asset` has."""
         first_event_hour = LogCoverage(self.session).first_event_hour()
         covered = PartitionStates(self.session).covered(asset, self.hours, window_hours, first_event_hour)
         hour = pa.array(list(self.hours), pa.timestamp("us", "UTC"))
         rows = ibis.memtable(pa.table({"hour": hour, "hours_covered": pa.array(covered, pa.int64())}))
-        return rows.mutate(
-            window_start=rows.hour - ibis.interval(hours=window_hours - 1),
-            window_end=rows.hour + ibis.interval(hours=1),
+        return self.with_as_of(
+            rows.mutate(
+                window_start=rows.hour - ibis.interval(hours=window_hours - 1),
+                window_end=ends_of_hours(rows.hour, self.as_of),
+            )
         )
+
+    def with_as_of(self, rows: ir.Table) -> ir.Table:
+        """Rows with the columns of `AsOf`."""
+        is_final = ~rows.hour.isin([*self.as_of]) if self.as_of else ibis.literal(True)
+        return rows.mutate(as_of=ends_of_hours(rows.hour, self.as_of), is_final=is_final)
 
 
 def of_newest_hour(rows: ir.Table) -> ir.Table:

@@ -15,7 +15,7 @@ whole hours at a time, when hours that need them are asked for.
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from health_assets.core.hours import HOUR, NO_HOURS, HourGroups, HourRange, contiguous
 from health_assets.core.judges import TRUSTED, Trust
@@ -33,7 +33,7 @@ from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.ingestion_scope import IngestScope
 from health_assets.pipeline.loading import Loading
 from health_assets.schema.catalog import TABLE_OF_RECORD
-from health_assets.schema.records import RECORD_TABLES
+from health_assets.schema.records import RECORD_TABLES, TIME_OF_TABLE
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.file_slices import FileSlice
 from health_assets.warehouse.fingerprints import Fingerprints
@@ -140,7 +140,7 @@ def ingest(
     for some in [*filter(len, [report.hours]), *contiguous(with_runs_or_calls)]:
         for table, others in resolve_usage(session, some, lookback_hours, with_prices=with_prices).items():
             touched[table] |= others
-    _note_materialized(session, scope, built, touched, elsewhere)
+    _note_materialized(session, scope, built, touched, elsewhere, groups)
     if groups and run is not None and with_new_targets:
         inputs_fingerprint = run.with_inputs(run.input_states(session, RECORDS), RECORDS)
         Fingerprints(session).note_inputs(RECORDS, set(groups), inputs_fingerprint)
@@ -209,11 +209,32 @@ def _note_materialized(
     built: AbstractSet[datetime],
     touched: Mapping[str, AbstractSet[datetime]],
     elsewhere: Mapping[str, AbstractSet[datetime]],
+    asked: HourGroups | None,
 ) -> None:
     """Write down of each table which hours it has now, and which of them have other rows than before."""
+    now = session.now()
     for table, own_hours in touched.items():
-        noted = built | scope.restored.get(table, set()) | elsewhere[table]
+        noted, as_of = built | scope.restored.get(table, set()) | elsewhere[table], dict[datetime, datetime]()
         if table == "spans":
             noted = {hour for hour in noted | own_hours if hour not in scope.pruned_spans}
+        if table == "raw_logs":
+            noted |= _not_final(session, asked, now) if asked else set()
+            as_of = {hour: _known_until(session, hour, now) for hour in noted if hour + HOUR > now}
         for hours in contiguous(noted):
-            PartitionStates(session).note(table, hours, own_hours & set(hours))
+            PartitionStates(session).note(table, hours, own_hours & set(hours), as_of=as_of)
+
+
+def _not_final(session: Session, asked: HourGroups, now: datetime) -> set[datetime]:
+    """The hours asked for that are not over, or were not when they were last made."""
+    early = PartitionStates(session).as_of("raw_logs", asked.span)
+    return {hour for hour in asked if hour + HOUR > now or hour in early}
+
+
+def _known_until(session: Session, hour: datetime, now: datetime) -> datetime:
+    """Up to when a running hour is known: until now, or its newest event, where the clock of a log is ahead."""
+    until = now
+    for table, time in TIME_OF_TABLE.items():
+        rows = session.hours_of(table, HourRange.of(hour))
+        [newest] = session.dicts(rows.aggregate(at=rows[time].max()))
+        until = max(until, newest["at"] + timedelta(microseconds=1)) if newest["at"] else until
+    return min(until, hour + HOUR)

@@ -80,7 +80,7 @@ def _made(
         PartitionStates(session).replace_rows(
             derived.name, own, rows_of(derived, inputs), restored, formula_version=derived.formula_version,
             other_versions=versions_to_note(session, derived, graph.derived, own, settings),
-            inputs_fingerprint=inputs_fingerprint,
+            inputs_fingerprint=inputs_fingerprint, as_of=None if derived.is_component else inputs.as_of,
         )  # fmt: skip
         derived.post_write(inputs)
     return Materialized(

@@ -72,6 +72,11 @@ class PartitionState(Hourly, table=True):
     rows: int = count("Rows that the hour has.")
     materialized_at: datetime = at("When it was last materialized.")
     changed_at: datetime | None = at("When its rows last changed; null while it has never had any.", nullable=True)
+    as_of: datetime | None = at(
+        "Of `raw_logs`, and of assets whose rows say it: up to when the logs of an hour that was not over were known; "
+        "null once it was made after its end.",
+        nullable=True,
+    )
     dropped_digest: str | None = text(
         "Fingerprint of the rows that retention dropped, empty where there was none to take; null while the hour has "
         "its rows."

@@ -72,11 +72,18 @@ class Hourly(SQLModel):
     hour: datetime = at("Start of the UTC hour that the row belongs to.", key=True)
 
 
-class Windowed(Hourly):
+class AsOf(Hourly):
+    """A table whose rows are made again and again while their hour runs."""
+
+    as_of: datetime = at("Up to when events count: the end of the hour, or an earlier time while it runs.")
+    is_final: bool = flag("Whether the hour was over when the row was made.")
+
+
+class Windowed(AsOf):
     """A table whose rows summarise the evaluation window that ends with their hour."""
 
     window_start: datetime = at("Start of the evaluation window, included.")
-    window_end: datetime = at("End of the evaluation window, excluded.")
+    window_end: datetime = at("End of the evaluation window, excluded: the end of the hour, or `as_of` while it runs.")
     hours_covered: int = count("Hours of the window that were materialized or lie before the first log.")
 
 

@@ -577,6 +577,9 @@ FROM_SPANS = tuple(_name(record.table) for record in RECORDS if record.is_from_s
 ID_OF_TABLE = {_name(record.table): (record.id, record.time) for record in RECORDS if record.id}
 """Tables that keep one row per agent as reported, id and hour: the id, and the time of which the greatest wins."""
 
+TIME_OF_TABLE = {_name(record.table): record.time for record in RECORDS}
+"""The column of each table that decides the hour of its rows."""
+
 SUPERSEDED = {_name(record.table): _name(record.superseded) for record in RECORDS if record.superseded}
 """By table of `ID_OF_TABLE`, the one that keeps its superseded lines, which may count again when the others change."""
 

@@ -1,6 +1,6 @@
 """Windows: hourly components merged over the evaluation window that ends with each hour.
 
-What belongs here: which agents are known at an hour, and the sums over each agent's window. What does not: what the
+What belongs here: which agents are known at an hour, the sums over each agent's window, and its length. What does not: what the
 sums mean (`health_components`, `systems.agent_health_model.agent_health`).
 
 One hour is a plain aggregation over its window. Many hours are one pass with a sliding frame over a dense grid of
@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 import ibis
 from ibis import ir
 
-from health_assets.core.hours import HourRange
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.health_components import SUMS
 from health_assets.scoring.relations import lookup, spine
 
@@ -70,6 +70,41 @@ def sums_over_windows(
         raise ValueError("a range of at least one hour is needed")
     merged = _one_hour if len(hours) == 1 else _many_hours
     return merged(components, listed_agents, hours, sums, lookback_hours)
+
+
+def ends_of_hours(hour: ir.TimestampValue, as_of: Mapping[datetime, datetime]) -> ir.TimestampValue:
+    """The end of each hour; of one that runs, up to when it is known.
+
+    Args:
+        hour: the hour of each row.
+        as_of: up to when the hours are known that run.
+    """
+    end = hour + ibis.interval(hours=1)
+    if not as_of:
+        return end
+    return ibis.cases(*((hour == _time(running), _time(known)) for running, known in as_of.items()), else_=end)
+
+
+def window_lengths_s(
+    hour: ir.TimestampValue, window_hours: int, as_of: Mapping[datetime, datetime]
+) -> ir.FloatingValue:
+    """The seconds that have passed of the window that ends with each hour: fewer where the hour runs.
+
+    Args:
+        hour: the hour of each row.
+        window_hours: length of the window.
+        as_of: up to when the hours are known that run.
+    """
+    whole = ibis.literal(window_hours * 3600.0, "float64")
+    if not as_of:
+        return whole
+    passed = {running: known - running + (window_hours - 1) * HOUR for running, known in as_of.items()}
+    cases = ((hour == _time(own), ibis.literal(length.total_seconds(), "float64")) for own, length in passed.items())
+    return ibis.cases(*cases, else_=whole)
+
+
+def _time(moment: datetime) -> ir.TimestampScalar:
+    return ibis.literal(moment, "timestamp('UTC')")
 
 
 def _between(rows: ir.Table, start: datetime, end: datetime) -> ir.Table:

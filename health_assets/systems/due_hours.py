@@ -1,4 +1,4 @@
-"""Find the hours that are due, from the state of the tables: missed, late, or of an older formula.
+"""Find the hours that are due, from the state of the tables: missed, running, late, or of an older formula.
 
 Loading logs is `pipeline.log_ingestion`'s; hours that a user names are `pipeline.partition_selection`'s.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from health_assets.core.digests import digest_of
-from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous
+from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.logs.stores import is_among
 from health_assets.pipeline.fingerprints import RECORDS, upstream
@@ -25,6 +25,8 @@ from health_assets.warehouse.session import Session
 
 ALL_SYSTEMS: tuple[str, ...] = ()
 """As the systems of a run: every one."""
+_MADE_BY_RUNS = (*RECORDS, *(name for name, asset in DERIVED.items() if not asset.is_external))
+"""Assets whose hours a run makes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,26 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
         missed = missed_hours(session, settings, newest)
         due = [DueRun(hours=HourGroups((hours,)), only_stale=False) for hours in missed]
     return due + late_hours(session, settings, newest, now, {hour for one in due for hour in one.hours})
+
+
+def running_hour(session: Session, settings: Settings, now: datetime) -> DueRun | None:
+    """The hour that runs, if anything is loaded that its scores lack; None otherwise.
+
+    Args:
+        session: a session, once the logs are loaded.
+        settings: how far hours look back.
+        now: the time, aware.
+    """
+    hours = HourRange.of(floor_hour(now))
+    status = PartitionStates(session).statuses(
+        SCORED_ASSET, RECORDS, hours, reach_hours=settings.reach_hours
+    ).get(hours.start)  # fmt: skip
+    if status is None or not status.is_materialized:
+        waiting = Ledger(session).not_materialized(SCORED_ASSET)
+        is_due = any(file_slice.hour in hours and file_slice.record_type != "rejected" for file_slice in waiting)
+    else:
+        is_due = status.is_stale
+    return DueRun(hours=HourGroups((hours,))) if is_due else None
 
 
 def late_hours(
@@ -201,6 +223,7 @@ def _late(
     components, scores = stale_hours(statuses, older)
     touched |= stale_by_own_hour(statuses)
     until = min(max({known.end - HOUR, *touched, *alone}), newest) + HOUR
+    alone |= PartitionStates(session).not_final(_MADE_BY_RUNS, span)
     # no score follows from rejected lines, but a run checks them
     checked = PartitionStates(session).statuses(SCORED_ASSET, ["rejected_records"], span)
     alone |= scores | {hour for hour, status in checked.items() if status.is_materialized and status.is_stale}

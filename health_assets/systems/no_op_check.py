@@ -120,6 +120,8 @@ def _reasons(
         yield f"columns of {changed[0]} have other types than declared"
     yield from _other_fingerprints(session, names, hours, run, records_in)
     yield from changes_of_records(session, settings, hours, now)
+    if early := PartitionStates(session).not_final(names, hours.span).intersection(hours):
+        yield f"{min(early):%Y-%m-%dT%H} was made before it was over"
     versions = {asset.name: asset.formula_version for asset in made}
     for name, older in PartitionStates(session).of_other_versions(versions, hours.span).items():
         if older.keys() & set(hours):

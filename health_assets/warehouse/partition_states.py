@@ -214,6 +214,22 @@ class PartitionStates:
             written.setdefault(asset, {})[hour.isoformat()] = WrittenRows(at, count, is_dropped)
         return written
 
+    # -- hours that were made before they were over --
+
+    def as_of(self, asset: str, hours: HourRange = EVER) -> dict[datetime, datetime]:
+        """Up to when hours of an asset are known that were not over when they were last made; no others."""
+        sql = "SELECT hour, as_of FROM partition_states WHERE asset = ? AND as_of IS NOT NULL AND hour >= ? AND hour < ?"
+        return dict(self._session.query(sql, [asset, hours.start, hours.end]))
+
+    def not_final(self, assets: Iterable[str], hours: HourRange) -> set[datetime]:
+        """The hours among these that one of the assets has as they were before they were over."""
+        rows = self._session.query(
+            f"SELECT DISTINCT hour FROM partition_states "
+            f"WHERE {_AMONG} AND {_THERE} AND as_of IS NOT NULL AND hour >= $start AND hour < $end",
+            {"assets": list(assets), "start": hours.start, "end": hours.end},
+        )
+        return {hour for (hour,) in rows}
+
     # -- hours that retention dropped --
 
     def rows_by_hour(self, asset: str, hours: HourRange) -> dict[datetime, int]:
@@ -335,6 +351,7 @@ class PartitionStates:
         digests: Mapping[datetime, str] | None = None,
         inputs_fingerprint: str | None = None,
         at: datetime | None = None,
+        as_of: Mapping[datetime, datetime] | None = None,
     ) -> None:
         """Write down that these hours of the asset are materialized, and that no check has judged them yet.
 
@@ -348,6 +365,7 @@ class PartitionStates:
             digests: by hour, the fingerprint of its rows, where they were taken.
             inputs_fingerprint: digest of what the rows rest on, where it is known.
             at: the time to note; by default one after every time that is noted.
+            as_of: by hour, up to when it is known, of hours that are not over.
         """
         now = at or self._write_time()
         span = [hours.start, hours.end]
@@ -363,6 +381,7 @@ class PartitionStates:
             "rows": [rows.get(hour, 0) for hour in hours],
             "materialized_at": pa.array([now] * len(hours), HOUR_TYPE),
             "changed_at": pa.array([changed_at.get(hour) for hour in hours], HOUR_TYPE),
+            "as_of": pa.array([(as_of or {}).get(hour) for hour in hours], HOUR_TYPE),
             "dropped_digest": pa.nulls(len(hours), pa.string()),
             FORMULA_VERSION: pa.array([(versions or {}).get(hour) for hour in hours], pa.string()),
             "rows_digest": pa.array([(digests or {}).get(hour) for hour in hours], pa.string()),
@@ -381,6 +400,7 @@ class PartitionStates:
         formula_version: str,
         other_versions: Mapping[datetime, str] | None = None,
         inputs_fingerprint: str | None = None,
+        as_of: Mapping[datetime, datetime] | None = None,
     ) -> None:
         """Replace whole hours of an asset's table and note that they are materialized, and by which formula.
 
@@ -393,6 +413,7 @@ class PartitionStates:
             formula_version: version of the formula that made the rows.
             other_versions: versions to note instead, of hours of which that one would not be the whole truth.
             inputs_fingerprint: digest of what the rows rest on, where it is known.
+            as_of: by hour, up to when it is known, of hours that are not over.
         """
         versions = dict.fromkeys(hours, formula_version) | dict(other_versions or {})
         if FORMULA_VERSION in columns_of(asset):
@@ -408,7 +429,7 @@ class PartitionStates:
         digests = {hour: after.get(hour, "") for hour in hours}
         changed = {hour for hour in hours if before.get(hour, "") != digests[hour]} - unchanged
         for own in hours.ranges:
-            self.note(asset, own, changed & set(own), versions, digests, inputs_fingerprint)
+            self.note(asset, own, changed & set(own), versions, digests, inputs_fingerprint, as_of=as_of)
 
     def drop_rows(self, asset: str, hours: HourRange, *, is_remembered: bool) -> int:
         """Delete the rows of whole hours on purpose; returns how many.

@@ -4,6 +4,10 @@ Four dimensions between 0 and 1 are weighted 40, 20, 20 and 20. An agent without
 its scores are null, never 0 and never 100.
 """
 
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+
 import ibis
 from ibis import ir
 
@@ -22,12 +26,17 @@ from health_assets.scoring.weights import (
     SUCCESS_SHARE,
     TRIGGER_SHARE,
 )
-from health_assets.scoring.windows import window_sums
+from health_assets.scoring.windows import window_lengths_s, window_sums
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 
 def agent_health(
-    components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, lookback_hours: int
+    components: ir.Table,
+    targets: Targets,
+    hours: HourRange,
+    window_hours: int,
+    lookback_hours: int,
+    as_of: Mapping[datetime, datetime] = MappingProxyType({}),
 ) -> ir.Table:
     """One row per known, not retired agent and hour: every column of `agent_health` but those of the window.
 
@@ -37,9 +46,14 @@ def agent_health(
         hours: the hours to score.
         window_hours: length W of the evaluation window.
         lookback_hours: how long an agent stays known after its last event.
+        as_of: up to when the hours are known that run.
     """
     sums = window_sums(components, listed_agents(targets), hours, window_hours, lookback_hours)
-    return scored(with_targets_used(sums, targets, TARGETS_USED), float(window_hours))
+    rows = with_targets_used(sums, targets, TARGETS_USED)
+    if not as_of:
+        return scored(rows, float(window_hours))
+    lengths_h = window_lengths_s(rows.hour, window_hours, as_of) / 3600
+    return scored(rows.mutate(window_length_h=lengths_h), "window_length_h").drop("window_length_h")
 
 
 def scored(rows: ir.Table, hours: float | str) -> ir.Table:

@@ -28,7 +28,9 @@ def _components(inputs: Inputs) -> ir.Table:
 def _agents(inputs: Inputs) -> ir.Table:
     settings = inputs.settings
     components = inputs.table("health_components", back_hours=settings.lookback_hours)
-    scored = agent_health(components, inputs.targets, inputs.hours, settings.window_hours, settings.lookback_hours)
+    scored = agent_health(
+        components, inputs.targets, inputs.hours, settings.window_hours, settings.lookback_hours, inputs.as_of
+    )
     return inputs.with_windows(scored, "health_components", settings.window_hours)
 
 
@@ -41,7 +43,7 @@ def _agents_in_short_windows(inputs: Inputs) -> ir.Table:
 
 def _in_short_window(inputs: Inputs, length: int) -> ir.Table:
     components = inputs.table("health_components", back_hours=length)
-    scored = agent_health(components, inputs.targets, inputs.hours, length, lookback_hours=length)
+    scored = agent_health(components, inputs.targets, inputs.hours, length, length, inputs.as_of)
     ran = scored.filter(scored.n > 0).mutate(window_hours=ibis.literal(length, "int64"))
     rows = inputs.with_windows(ran, "health_components", length)
     return rows.select(sorted(rows.columns))

@@ -11,7 +11,7 @@ def system_health(agents: ir.Table, hours: ir.Table) -> ir.Table:
 
     Args:
         agents: rows of `agent_health`.
-        hours: the hours to give rows for, with `hour`, `window_start`, `window_end` and `hours_covered`.
+        hours: the hours to give rows for, with the columns of `Windowed`.
     """
     # whole billionths add up to the same sum in any order, doubles do not
     billionths = (agents.health_score * 1e9).round().cast("int64")
@@ -24,6 +24,6 @@ def system_health(agents: ir.Table, hours: ir.Table) -> ir.Table:
     joined = lookup(hours, counted, "hour")
     counts = {name: joined[name].fill_null(0).cast("int64") for name in ("agents", *STATES, "provisional")}
     return joined.select(
-        "hour", "window_start", "window_end", "hours_covered", "health_score",
+        "hour", "as_of", "is_final", "window_start", "window_end", "hours_covered", "health_score",
         **counts,
     )  # fmt: skip

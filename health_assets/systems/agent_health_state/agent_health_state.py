@@ -5,6 +5,10 @@ tenth. Without executions in the window, ratios and latencies are null and the s
 whose runtime is known, latencies are null and no verdict rests on them.
 """
 
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+
 import ibis
 from ibis import ir
 
@@ -14,7 +18,7 @@ from health_assets.scoring.decimal_limits import whole_us
 from health_assets.scoring.latency_buckets import bucket_of_us, latency_ms
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
-from health_assets.scoring.windows import window_sums
+from health_assets.scoring.windows import ends_of_hours, window_lengths_s, window_sums
 from health_assets.systems.agent_health_state.agent_changes import with_latest_changes
 
 STATUSES = ("healthy", "degraded", "unhealthy", "unknown")
@@ -34,6 +38,7 @@ def agent_health_state(
     hours: HourRange,
     window_hours: int,
     lookback_hours: int,
+    as_of: Mapping[datetime, datetime] = MappingProxyType({}),
 ) -> ir.Table:
     """One row per known, not retired agent and hour: all columns but those of the window and `last_healthy_at`.
 
@@ -45,15 +50,17 @@ def agent_health_state(
         hours: the hours to describe.
         window_hours: length W of the evaluation window.
         lookback_hours: how long an agent stays known after its last event.
+        as_of: up to when the hours are known that run.
     """
     rows = _counts(components, targets, hours, window_hours, lookback_hours)
     rows = lookup(rows, latencies, ["hour", "agent_id"])
     rows = rows.mutate(
-        measurement_window_seconds=ibis.literal(window_hours * 3600, "int64"),
+        measurement_window_seconds=window_lengths_s(rows.hour, window_hours, as_of).floor().cast("int64"),
         latency_p50_ms=latency_ms(rows.p50_bucket),
         latency_p99_ms=latency_ms(rows.p99_bucket),
     )
-    return with_changes(_with_trend(_status(_ratios(rows))), changes, hours)
+    described = _with_trend(_status(_ratios(rows))).mutate(window_end=ends_of_hours(rows.hour, as_of))
+    return with_changes(described, changes, hours).drop("window_end")
 
 
 def _counts(
@@ -129,12 +136,12 @@ def with_changes(rows: ir.Table, changes: ir.Table, hours: HourRange) -> ir.Tabl
     """Add what follows from changes (`OF_CHANGES`): source 3, sections 4.3 (uptime) and 4.5.
 
     Args:
-        rows: one row per `hour` and `agent_id`, for these hours.
+        rows: one row per `hour` and `agent_id`, for these hours, with `window_end`.
         changes: `agent_changes` up to the end of these hours.
         hours: at least one hour.
     """
     known = with_latest_changes(rows, changes, hours)
-    now = known.hour + ibis.interval(hours=1)
+    now = known.window_end
     return known.select(
         *rows.columns,
         uptime_seconds=_seconds(known.last_restart_at, now),

@@ -57,6 +57,7 @@ def _states(inputs: Inputs) -> ir.Table:
         inputs.hours,
         window_hours,
         lookback_hours,
+        inputs.as_of,
     )
     rows, _ = inputs.session.persist(inputs.with_windows(described, "health_components", window_hours))
     return with_last_healthy(rows, _known(inputs, rows, inputs.hours.start))
@@ -105,8 +106,8 @@ def _correct_changes(inputs: Inputs, states: ir.Table) -> None:
     [last] = inputs.session.dicts(later.aggregate(hour=later.hour.max()))
     hours = HourRange(inputs.hours.end, last["hour"] + HOUR)
     there = ibis.memtable(pa.table({"hour": pa.array([hour for hour in hours if hour in known], HOUR_TYPE)}))
-    rows = later.semi_join(there, "hour").select("hour", "agent_id", *OF_CHANGES)
-    expected = with_changes(rows.select("hour", "agent_id"), _changes_until(inputs, hours.end), hours)
+    rows = later.semi_join(there, "hour").select("hour", "agent_id", "window_end", *OF_CHANGES)
+    expected = with_changes(rows.drop(*OF_CHANGES), _changes_until(inputs, hours.end), hours)
     joined = rows.inner_join(expected, ["hour", "agent_id"], rname="{name}_now")
     differs = ibis.or_(*(~joined[name].identical_to(joined[f"{name}_now"]) for name in OF_CHANGES))
     wrong = joined.filter(differs)

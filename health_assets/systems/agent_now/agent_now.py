@@ -13,6 +13,9 @@ last hour and the last 6 are judged by themselves, by counts instead of shares, 
 
 Verdicts of earlier hours, which `recovering` and `since` need, are computed from the components anew, as far back as
 the look-back tells of every hour. So a row is a function of the logs, wherever the range of a run starts.
+
+Of an hour that runs, the last hour is the last 60 minutes before the time up to which it is known, and the last 6 hours
+are the last 360.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,9 +29,11 @@ from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
+from health_assets.scoring.trailing_counts import TRAILING_HOURS, Trailing
 from health_assets.scoring.wilson import interval
 from health_assets.scoring.windows import WindowSum, sums_over_windows
-from health_assets.systems.agent_now.verdict_grid import verdicts
+from health_assets.systems.agent_now.now_components import now_components
+from health_assets.systems.agent_now.verdict_grid import COUNTS, verdicts
 
 Make = Callable[[pa.Table], pa.Table]
 Grouped = Callable[[ir.Table, Sequence[str], Sequence[str], Make], ir.Table]
@@ -53,6 +58,7 @@ def agent_now(
     fetch: Fetch,
     grouped: Grouped,
     agents_at_once: int = AGENTS_AT_ONCE,
+    trailing: Trailing | None = None,
 ) -> ir.Table:
     """One row per known, not retired agent and hour: every column of `agent_now`.
 
@@ -67,6 +73,7 @@ def agent_now(
         fetch: evaluates an expression into this process.
         grouped: calls a function of the rows of each agent.
         agents_at_once: of how many agents it is given the rows at once.
+        trailing: executions of the last hours, where the last of `hours` runs.
     """
     one_hour = {"executions": WindowSum("executions", 1)}
     known = sums_over_windows(components, listed_agents(targets), hours, one_hour, lookback_hours)
@@ -81,10 +88,12 @@ def agent_now(
     joined = lookup(ran, endings.select("hour", "agent_id", "failed_at_end"), ["hour", "agent_id"])
     counts = {name: joined[name].fill_null(0).cast("int64") for name in ("executions", "failures", "failed_at_end")}
     zero = ibis.literal(0, "int64")
-    given = ibis.union(
-        joined.select("hour", *AGENT, **counts, is_asked=ibis.literal(False)),
-        known.select("hour", *AGENT, **dict.fromkeys(counts, zero), is_asked=ibis.literal(True)),
-    )
+    ran_then = joined.select("hour", *AGENT, **counts, is_asked=ibis.literal(False))
+    asked = known.select("hour", *AGENT, **dict.fromkeys(counts, zero), is_asked=ibis.literal(True))
+    if trailing is not None:
+        asked = _with_trailing(asked, trailing)
+        ran_then = ran_then.mutate(**dict.fromkeys(COUNTS, ibis.null("int64"))).select(asked.columns)
+    given = ibis.union(ran_then, asked)
     make = partial(verdicts, hours=hours, lookback_hours=lookback_hours, threshold=threshold)
     rows = _in_pieces(given, known, persist, fetch, lambda piece: grouped(piece, ["agent_id"], ["agent_id"], make))
     return rows.mutate(
@@ -92,6 +101,14 @@ def agent_now(
         **_shares(rows, "1h"),
         **_shares(rows, "6h"),
     )
+
+
+def _with_trailing(asked: ir.Table, trailing: Trailing) -> ir.Table:
+    """Add the `COUNTS` of the running hour: of the last 60 and 360 minutes, and the streak at their end."""
+    streaks = now_components(trailing.of(max(TRAILING_HOURS))).rename(failed_in_a_row="failed_at_end")
+    rows = lookup(lookup(asked, trailing.counts(), ["hour", "agent_id"]), streaks, ["hour", "agent_id"])
+    is_running = rows.hour == trailing.hour
+    return rows.mutate(**{name: is_running.ifelse(rows[name].fill_null(0).cast("int64"), None) for name in COUNTS})
 
 
 def _in_pieces(

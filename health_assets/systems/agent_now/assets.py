@@ -21,7 +21,7 @@ def _components(inputs: Inputs) -> ir.Table:
 
 def _verdicts(inputs: Inputs) -> ir.Table:
     settings, session = inputs.settings, inputs.session
-    return agent_now(
+    rows = agent_now(
         inputs.table("health_components", back_hours=settings.lookback_hours),
         inputs.table("now_components", back_hours=settings.lookback_hours),
         inputs.targets,
@@ -32,7 +32,9 @@ def _verdicts(inputs: Inputs) -> ir.Table:
         fetch=session.arrow,
         grouped=session.grouped,
         agents_at_once=AGENTS_ON_A_CLUSTER if session.is_distributed else AGENTS_AT_ONCE,
+        trailing=inputs.trailing,
     )
+    return inputs.with_as_of(rows)
 
 
 def _longest_streaks(rows: ir.Table) -> ir.Table:

@@ -4,8 +4,11 @@ import ibis
 import pandas as pd
 from ibis import _, ir
 
-from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_fact
+from health_assets.core.hours import HourRange
+from health_assets.quality.batches import Source, hours, hours_with_windows, is_counted, rows, with_fact
+from health_assets.scoring.trailing_counts import Trailing
 from health_assets.systems.agent_now.names import RECOVERING
+from health_assets.warehouse.partition_states import PartitionStates
 
 CHANCES = {
     "p_chance": ("executions_1h", "failed_in_a_row"), "p_chance_6h": ("executions_6h",),
@@ -51,5 +54,14 @@ def verdicts(source: Source) -> ir.Table:
 
 
 def hours_of_verdicts(source: Source) -> pd.DataFrame:
-    """`hours`, with the executions of the last hour of all agents, and those of their components."""
-    return hours_with_windows(source, "executions_1h", window_hours=1)
+    """`hours`, with the executions of the last hour of all agents, and those of their components.
+
+    Of an hour that was not over, the last hour is no whole one: its executions themselves are counted.
+    """
+    frame = hours_with_windows(source, "executions_1h", window_hours=1)
+    for hour, until in PartitionStates(source.session).as_of("agent_now", source.hours).items():
+        executions = source.session.hours_of("executions", HourRange.of(hour).extended_back(1))
+        own = executions.filter(is_counted(executions.agent_id, source.targets))
+        last = Trailing(executions=own, hour=hour, until=until).of(1)
+        frame.loc[frame["hour"] == hour, "executions_of_hours"] = source.session.count(last)
+    return frame

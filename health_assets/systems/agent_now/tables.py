@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from health_assets.schema.columns import Hourly, at, count, number, text
+from health_assets.schema.columns import AsOf, Hourly, at, count, number, text
 
 
 class NowComponent(Hourly, table=True):
@@ -14,7 +14,7 @@ class NowComponent(Hourly, table=True):
     failed_at_end: int = count("Failures after the hour's last success; all executions where none succeeded.")
 
 
-class AgentNow(Hourly, table=True):
+class AgentNow(AsOf, table=True):
     """Verdict on every known agent by its last 1 and 6 hours."""
 
     __tablename__ = "agent_now"

@@ -7,7 +7,7 @@ In SQL the same takes six passes over sorted windows, which cost ten times as mu
 so that memory does not grow with their number.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -84,6 +84,7 @@ def verdicts(rows: pa.Table, *, hours: HourRange, lookback_hours: int, threshold
     Args:
         rows: `hour`, `agent_id`, `expected_success_rate`, `executions`, `failures`, `failed_at_end` and `is_asked`, by
             agent. Hours of the look-back in which something ran, and beside them the ones asked for, with counts of 0.
+            Where the last hour runs, also the columns of `COUNTS`: those of the running hour, and null of all others.
         hours: the hours asked for.
         lookback_hours: length of the look-back.
         threshold: failures of a smaller probability are no chance.
@@ -118,7 +119,12 @@ def _of_agents(rows: pa.Table, span: HourRange, hours: HourRange, reach: Reach, 
         grid[agent[~is_asked], hour[~is_asked]] = rows[name].to_numpy()[~is_asked]
         return grid
 
-    grid = _grid(laid_out("executions"), laid_out("failures"), laid_out("failed_at_end"), rates, reach, threshold)
+    counts = _counts(laid_out("executions"), laid_out("failures"), laid_out("failed_at_end"), reach)
+    if COUNTS[0] in rows.column_names:
+        is_running = rows[COUNTS[0]].is_valid().to_numpy()
+        for name, values in counts.items():
+            values[agent[is_running], -1] = rows[name].drop_null().to_numpy()
+    grid = counts | _verdicts(counts, rates, reach, threshold)
     grid["since"] = _since(grid["verdict"], len(span) - len(hours) - reach.since_hours, reach)
     place = agent[is_asked], hour[is_asked]
     found = {name: values[place] for name, values in grid.items()}
@@ -140,17 +146,27 @@ def _not(flags: Flags | None) -> Flags | None:
     return None if flags is None else ~flags
 
 
-def _grid(
-    executions: Counts, failures: Counts, failed_at_end: Counts, rates: Shares, reach: Reach, threshold: float
-) -> dict[str, NDArray[Any]]:
-    """The columns of every agent and hour but `since`; verdicts by their place in `VERDICTS`."""
-    executions_6h, failures_6h = _sums(executions, reach.long_hours), _sums(failures, reach.long_hours)
-    so_far = failures.cumsum(axis=1)
+def _counts(executions: Counts, failures: Counts, failed_at_end: Counts, reach: Reach) -> dict[str, Counts]:
+    """The `COUNTS` of every agent and hour."""
+    so_far, failures_6h = failures.cumsum(axis=1), _sums(failures, reach.long_hours)
     before_streak = np.where(failed_at_end < executions, so_far - failed_at_end, NONE)
     latest = _greatest(before_streak, range(reach.long_hours))
-    streak = so_far - np.where(latest == NONE, so_far - failures_6h, latest)
+    return {
+        "executions_1h": executions,
+        "failures_1h": failures,
+        "executions_6h": _sums(executions, reach.long_hours),
+        "failures_6h": failures_6h,
+        "failed_in_a_row": so_far - np.where(latest == NONE, so_far - failures_6h, latest),
+    }
+
+
+def _verdicts(
+    counts: Mapping[str, Counts], rates: Shares, reach: Reach, threshold: float
+) -> dict[str, NDArray[Any]]:
+    """The columns of every agent and hour that follow from its counts, but `since`; verdicts by their place."""
+    executions, failures, streak = counts["executions_1h"], counts["failures_1h"], counts["failed_in_a_row"]
     chance_1h, is_improbable_1h = _chances(failures, executions, rates, threshold)
-    chance_6h, is_improbable_6h = _chances(failures_6h, executions_6h, rates, threshold)
+    chance_6h, is_improbable_6h = _chances(counts["failures_6h"], counts["executions_6h"], rates, threshold)
     chance_streak, is_improbable_streak = _chances(streak, streak, rates, threshold)
 
     is_failing = (is_improbable_1h & (failures * 2 >= executions)) | ((streak >= 2) & is_improbable_streak)
@@ -163,16 +179,11 @@ def _grid(
         is_failing, executions == 0, is_improbable_1h, ran_by_failing != NONE, is_improbable_6h & ~was_failing,
     ]  # fmt: skip
     return {
-        "executions_1h": executions,
-        "failures_1h": failures,
-        "executions_6h": executions_6h,
-        "failures_6h": failures_6h,
-        "failed_in_a_row": streak,
         "verdict": np.select(cases, words, VERDICTS.index(OK)),
         "good_hours": hours_ran - ran_by_failing,
         "p_chance": np.minimum(chance_1h, chance_streak),
         "p_chance_6h": chance_6h,
-    }  # fmt: skip
+    }
 
 
 def _sums(counts: Counts, hours: int) -> Counts:

@@ -13,7 +13,7 @@ from health_assets.systems.error_budget.error_budget import error_budget
 def _budgets(inputs: Inputs) -> ir.Table:
     window_hours, lookback_hours = inputs.settings.window_hours, inputs.settings.lookback_hours
     components = inputs.table("health_components", back_hours=lookback_hours)
-    budgets = error_budget(components, inputs.targets, inputs.hours, window_hours, lookback_hours)
+    budgets = error_budget(components, inputs.targets, inputs.hours, window_hours, lookback_hours, inputs.trailing)
     return inputs.with_windows(budgets, "health_components", window_hours)
 
 

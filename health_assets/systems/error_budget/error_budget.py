@@ -23,7 +23,9 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
+from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
+from health_assets.scoring.trailing_counts import Trailing
 from health_assets.scoring.windows import WindowSum, sums_over_windows
 
 SHORT_WINDOWS_HOURS = (1, 6)
@@ -32,7 +34,12 @@ BILLION = 10**9
 
 
 def error_budget(
-    components: ir.Table, targets: Targets, hours: HourRange, window_hours: int, lookback_hours: int
+    components: ir.Table,
+    targets: Targets,
+    hours: HourRange,
+    window_hours: int,
+    lookback_hours: int,
+    trailing: Trailing | None = None,
 ) -> ir.Table:
     """One row per known, not retired agent and hour: every column of `error_budget` but those of the window.
 
@@ -43,12 +50,15 @@ def error_budget(
         window_hours: length of the evaluation window.
         lookback_hours: how long an agent stays known after its last event. No short window reaches further back, since
             earlier hours may not be there.
+        trailing: executions of the last hours, where the last of `hours` runs.
     """
     sums = {"n": WindowSum("executions", window_hours), "failures": WindowSum("failures", window_hours)}
     for length in SHORT_WINDOWS_HOURS:
         reach = min(length, lookback_hours)
         sums |= {f"n_{length}h": WindowSum("executions", reach), f"failures_{length}h": WindowSum("failures", reach)}
     summed = sums_over_windows(components, listed_agents(targets), hours, sums, lookback_hours)
+    if trailing is not None:
+        summed = _with_trailing(summed, trailing)
     rows = with_targets_used(summed, targets, ["expected_success_rate"])
     return rows.mutate(
         allowed_failures=_allowed(rows, rows.n),
@@ -58,6 +68,21 @@ def error_budget(
             for length in SHORT_WINDOWS_HOURS
         },
     )
+
+
+def _with_trailing(summed: ir.Table, trailing: Trailing) -> ir.Table:
+    """The sums, of which the short windows of the running hour end when it is known instead of with the hour."""
+    own = [f"{name}_{length}h" for length in SHORT_WINDOWS_HOURS for name in ("n", "failures")]
+    counts = trailing.counts().rename({f"trailing_{name}": _counted(name) for name in own})
+    joined = lookup(summed, counts, ["hour", "agent_id"])
+    is_running = joined.hour == trailing.hour
+    values = {name: is_running.ifelse(joined[f"trailing_{name}"].fill_null(0), joined[name]) for name in own}
+    return joined.mutate(**values).select(summed.columns)
+
+
+def _counted(name: str) -> str:
+    """What `Trailing` calls a count."""
+    return name.replace("n_", "executions_") if name.startswith("n_") else name
 
 
 def is_spent(budgets: ir.Table) -> ir.BooleanValue:

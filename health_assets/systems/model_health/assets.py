@@ -15,7 +15,7 @@ def _last_calls(inputs: Inputs) -> ir.Table:
 
 def _models(inputs: Inputs) -> ir.Table:
     settings = inputs.settings
-    return model_health(
+    rows = model_health(
         inputs.table("model_components", back_hours=settings.lookback_hours),
         inputs.table("model_calls", back_hours=settings.lookback_hours),
         inputs.hours,
@@ -23,6 +23,7 @@ def _models(inputs: Inputs) -> ir.Table:
         settings.model_window_calls,
         settings.model_degraded_threshold,
     )
+    return inputs.with_as_of(rows)
 
 
 def _failing_models(rows: ir.Table) -> ir.Table:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from health_assets.schema.columns import Hourly, at, count, flag, number, text
+from health_assets.schema.columns import AsOf, Hourly, at, count, flag, number, text
 
 
 class ModelComponent(Hourly, table=True):
@@ -22,7 +22,7 @@ class ModelComponent(Hourly, table=True):
     window_calls: int = count("Setting used: most calls that the hour has of a model.")
 
 
-class ModelHealth(Hourly, table=True):
+class ModelHealth(AsOf, table=True):
     """Rolling health of every model called in the look-back, over its last calls before the end of the hour."""
 
     __tablename__ = "model_health"

@@ -38,10 +38,10 @@ def agent_reliability(
         predictability: rows of `predictability`.
         safety: rows of `safety`.
         executions: cleaned executions, at least of the windows; None where no task is observed.
-        windows: `hour`, `window_start`, `window_end` and `hours_covered` of every hour asked for.
+        windows: the columns of `Windowed` of every hour asked for.
     """
     best = of_best_source(runs)
-    rows = lookup(best, windows.select("hour", "window_start", "window_end", "hours_covered"), "hour")
+    rows = lookup(best, windows, "hour")
     rows = lookup(rows, consistency, ["hour", "agent_id"])
     for part in (predictability, safety):
         rows = lookup(rows, part, ["hour", "agent_id", "task_source"])

@@ -94,10 +94,11 @@ def _scored(inputs: Inputs, piece: _Piece) -> ir.Table:
         inputs.table(name, back_hours=inputs.settings.lookback_hours)
         for name in ("trace_risks", "executions", "computed_signals")
     )
-    return session_scores(
+    scores = session_scores(
         versions, executions, _stated(inputs), computed, piece.hours, inputs.settings, piece.since,
         _cancellations(inputs),
     )  # fmt: skip
+    return inputs.with_as_of(scores)
 
 
 def _cancellations(inputs: Inputs) -> ir.Table | None:

@@ -5,7 +5,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlmodel import Field
 
-from health_assets.schema.columns import Hourly, at, count, flag, number, text
+from health_assets.schema.columns import AsOf, Hourly, at, count, flag, number, text
 from health_assets.schema.records import REPORTED_AGENT
 
 
@@ -91,7 +91,7 @@ class EvaluatedSignal(Hourly, table=True):
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
-class SessionScore(Hourly, table=True):
+class SessionScore(AsOf, table=True):
     """Reliability and consistency of every session that something happened in in the hour, over its traces so far."""
 
     __tablename__ = "session_scores"

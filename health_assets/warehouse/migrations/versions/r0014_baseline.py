@@ -28,6 +28,8 @@ def upgrade() -> None:
     op.create_table(
         "agent_health",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -77,6 +79,8 @@ def upgrade() -> None:
     op.create_table(
         "agent_health_short",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -127,6 +131,8 @@ def upgrade() -> None:
     op.create_table(
         "agent_health_state",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -152,6 +158,8 @@ def upgrade() -> None:
     op.create_table(
         "agent_now",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
         sa.Column("verdict", sa.String(collation="C"), nullable=True),
         sa.Column("since", sa.DateTime(timezone=True), nullable=True),
@@ -191,6 +199,8 @@ def upgrade() -> None:
     op.create_table(
         "agent_reliability",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -244,6 +254,8 @@ def upgrade() -> None:
     op.create_table(
         "agent_usage",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -379,6 +391,8 @@ def upgrade() -> None:
     op.create_table(
         "error_budget",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -611,6 +625,8 @@ def upgrade() -> None:
     op.create_table(
         "model_health",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("model", sa.String(collation="C"), nullable=True),
         sa.Column("health_score", sa.Double(), nullable=True),
         sa.Column("success_count", sa.BigInteger(), nullable=True),
@@ -642,6 +658,7 @@ def upgrade() -> None:
         sa.Column("rows", sa.BigInteger(), nullable=True),
         sa.Column("materialized_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("changed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
         sa.Column("dropped_digest", sa.String(collation="C"), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
         sa.Column("rows_digest", sa.String(collation="C"), nullable=True),
@@ -697,6 +714,8 @@ def upgrade() -> None:
     op.create_table(
         "score_evidence",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -712,6 +731,8 @@ def upgrade() -> None:
     op.create_table(
         "session_scores",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("session_id", sa.String(collation="C"), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
         sa.Column("total_traces", sa.BigInteger(), nullable=True),
@@ -982,6 +1003,8 @@ def upgrade() -> None:
     op.create_table(
         "system_health",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -998,6 +1021,8 @@ def upgrade() -> None:
     op.create_table(
         "task_consistency",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -1056,6 +1081,8 @@ def upgrade() -> None:
     op.create_table(
         "tool_health",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
@@ -1119,6 +1146,8 @@ def upgrade() -> None:
     op.create_table(
         "usage_breakdown",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
         sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
         sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
         sa.Column("hours_covered", sa.BigInteger(), nullable=True),
