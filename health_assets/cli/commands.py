@@ -143,9 +143,7 @@ def report(
     with readable_errors():
         settings = settings_of(None, None, warehouse)
         with Warehouse.of(settings).read() as session:
-            hours = report_hours(session, settings, hour, now := datetime.now(UTC))
-            if hours.end > now:
-                console.print(f"[yellow]{hours.end - HOUR:%Y-%m-%dT%H} is not over; this is what is known so far[/]")
+            hours = report_hours(session, settings, hour, datetime.now(UTC))
             if agent is None:
                 print_report(console, session, hours, settings)
             else:

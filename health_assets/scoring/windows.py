@@ -1,7 +1,7 @@
 """Windows: hourly components merged over the evaluation window that ends with each hour.
 
-What belongs here: which agents are known at an hour, the sums over each agent's window, and its length. What does not: what the
-sums mean (`health_components`, `systems.agent_health_model.agent_health`).
+What belongs here: which agents are known at an hour, the sums over each agent's window, and its length. What does not:
+what the sums mean (`health_components`, `systems.agent_health_model.agent_health`).
 
 One hour is a plain aggregation over its window. Many hours are one pass with a sliding frame over a dense grid of
 agents and hours; the frame counts rows, so the grid must not have holes. Sums are of integers, so both ways agree to

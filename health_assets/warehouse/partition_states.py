@@ -218,7 +218,9 @@ class PartitionStates:
 
     def as_of(self, asset: str, hours: HourRange = EVER) -> dict[datetime, datetime]:
         """Up to when hours of an asset are known that were not over when they were last made; no others."""
-        sql = "SELECT hour, as_of FROM partition_states WHERE asset = ? AND as_of IS NOT NULL AND hour >= ? AND hour < ?"
+        sql = (
+            "SELECT hour, as_of FROM partition_states WHERE asset = ? AND as_of IS NOT NULL AND hour >= ? AND hour < ?"
+        )
         return dict(self._session.query(sql, [asset, hours.start, hours.end]))
 
     def not_final(self, assets: Iterable[str], hours: HourRange) -> set[datetime]:

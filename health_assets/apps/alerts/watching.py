@@ -1,7 +1,8 @@
 """Judging hours: which of them are ready, one after another, each once.
 
 An hour is judged when it is over, its tables are there and nothing has been written to it for a moment; the hours are
-judged in order, and never a second time. So whatever comes late changes no past incident and sends no message about the
+judged in order, and never a second time. Of the hour that runs, whatever opens is told at once; all else waits until it
+is over. So whatever comes late changes no past incident and sends no message about the
 past: it shows in the windows of the hours that follow. An hour that was left out while a later one is there counts as
 missing. The first time, only the newest hour is judged, with the hours before it to compare with.
 
@@ -28,7 +29,7 @@ from health_assets.apps.alerts.outbox import (
 )
 from health_assets.apps.alerts.seen import DueSeen
 from health_assets.apps.alerts.silencing import changes_of_file, settle, take_in_file, unsettled
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
@@ -89,7 +90,7 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
     """
     done = Watch()
     with warehouse.read() as session:
-        if not _is_anything_new(session, alerts, settings, now):
+        if not _is_anything_new(session, alerts, settings, targets, now):
             return done
     with warehouse.write() as session:
         take_in_file(session, alerts.silences, now)
@@ -99,17 +100,20 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
             _keep(session, judged, alerts, now, done)
             note_judged(session, hour, is_changed=bool(judged.opened or judged.changed))
             done.hours.append(hour)
+        so_far = _judge_hour_so_far(session, alerts, settings, targets, open_incidents(session), now)
+        _keep(session, so_far, alerts, now, done)
         _keep(session, _judge_lateness(session, alerts, settings, open_incidents(session), now), alerts, now, done)
         settle(session, now)
     return done
 
 
-def _is_anything_new(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> bool:
+def _is_anything_new(session: Session, alerts: Alerts, settings: Settings, targets: Targets, now: datetime) -> bool:
     already_open = open_incidents(session)
+    so_far = _judge_hour_so_far(session, alerts, settings, targets, already_open, now)
     late = _judge_lateness(session, alerts, settings, already_open, now)
     left = unwatched(alerts.rules, already_open, at=now)
-    is_late = not_kept(session, late.opened)
-    is_judged = bool(left.changed or is_late or late.changed or ready_hours(session, settings, now))
+    opened = not_kept(session, (*late.opened, *so_far.opened))
+    is_judged = bool(left.changed or opened or late.changed or ready_hours(session, settings, now))
     return is_judged or any(changes_of_file(session, alerts.silences, now)) or bool(unsettled(session, now))
 
 
@@ -122,7 +126,36 @@ def _judge_hour(
     session: Session, alerts: Alerts, settings: Settings, targets: Targets, hour: datetime, *, was_made: bool
 ) -> Judged:
     already_open = open_incidents(session)
-    observed = ObservedHour(
+    observed = _observed(session, alerts, settings, targets, hour, already_open)
+    return judge(alerts.rules, observe(observed, is_there=was_made), already_open, at=hour + HOUR, gone=observed.gone())
+
+
+def _judge_hour_so_far(
+    session: Session,
+    alerts: Alerts,
+    settings: Settings,
+    targets: Targets,
+    already_open: Mapping[Subject, Incident],
+    now: datetime,
+) -> Judged:
+    """The incidents that open in the hour that runs; whether any closes is asked once it is over."""
+    running = hour_so_far(session, now)
+    if running is None:
+        return Judged()
+    hour, known_until = running
+    seen = observe(_observed(session, alerts, settings, targets, hour, already_open), is_there=True)
+    return Judged(opened=judge(alerts.rules, seen, already_open, at=known_until).opened)
+
+
+def _observed(
+    session: Session,
+    alerts: Alerts,
+    settings: Settings,
+    targets: Targets,
+    hour: datetime,
+    already_open: Mapping[Subject, Incident],
+) -> ObservedHour:
+    return ObservedHour(
         session=session,
         hour=hour,
         rules=alerts.rules,
@@ -130,7 +163,17 @@ def _judge_hour(
         targets=targets,
         window_hours=settings.window_hours,
     )
-    return judge(alerts.rules, observe(observed, is_there=was_made), already_open, at=hour + HOUR, gone=observed.gone())
+
+
+def hour_so_far(session: Session, now: datetime) -> tuple[datetime, datetime] | None:
+    """The hour that runs and up to when it is known; None where it has no scores, or a run is making them."""
+    states, hours = PartitionStates(session), HourRange.of(floor_hour(now))
+    made, needed = states.made_at(hours).get(hours.start, {}), states.assets() & set(NEEDED)
+    known_until = states.as_of("raw_logs", hours).get(hours.start)
+    if known_until is None or not needed <= made.keys():
+        return None
+    is_whole = all(states.as_of(asset, hours).get(hours.start) == known_until for asset in needed)
+    return (hours.start, known_until) if is_whole else None
 
 
 def _judge_lateness(
@@ -175,13 +218,14 @@ def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tup
         return []
     written = _written(session, span)
     needed = PartitionStates(session).assets() & set(NEEDED)
+    not_final = PartitionStates(session).not_final(needed, span)
     idle_for = now - (last_judged_at(session) or now)
     ready: list[tuple[datetime, bool]] = []
     missing: list[tuple[datetime, bool]] = []
     for hour in span:
         if hour not in written:
             missing.append((hour, False))
-        elif is_ready(hour, written[hour], needed, now, idle_for):
+        elif is_ready(hour, written[hour], needed, now, idle_for, is_final=hour not in not_final):
             ready += [*missing, (hour, True)]
             missing = []
         else:
@@ -190,7 +234,13 @@ def ready_hours(session: Session, settings: Settings, now: datetime) -> list[tup
 
 
 def is_ready(
-    hour: datetime, written: dict[str, datetime], needed: set[str], now: datetime, idle_for: timedelta
+    hour: datetime,
+    written: dict[str, datetime],
+    needed: set[str],
+    now: datetime,
+    idle_for: timedelta,
+    *,
+    is_final: bool = True,
 ) -> bool:
     """Whether an hour can be judged.
 
@@ -200,10 +250,11 @@ def is_ready(
         needed: assets that must be there.
         now: the time.
         idle_for: how long no hour has been judged.
+        is_final: whether it was over when they were last made.
     """
     quiet_for = now - max(written.values())
     is_overdue = now >= hour + HOUR + LATEST
-    if needed <= written.keys():
+    if needed <= written.keys() and is_final:
         return quiet_for >= QUIET or is_overdue
     return quiet_for >= GIVEN_UP or (is_overdue and idle_for >= LATEST)
 

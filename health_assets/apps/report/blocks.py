@@ -18,7 +18,7 @@ from health_assets.core.terminal import printable
 from health_assets.pipeline.trace_reading import without_agents
 from health_assets.systems.formula_versions import older_results
 from health_assets.systems.session_scores.unmapped_evaluators import unmapped_evaluators
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.session import Session
 
 Block = Callable[[Console, Session, HourRange], None]
@@ -38,19 +38,19 @@ BLOCKS: dict[str, Block] = dict(_blocks())
 
 
 def report_hours(session: Session, settings: Settings, asked: str | None, now: datetime) -> HourRange:
-    """The hours that a report shows: the window that ends with an hour, by default the newest that is over.
+    """The hours that a report shows: the window that ends with an hour, by default the newest with scores.
 
     Args:
         session: a session.
         settings: how long the window is.
         asked: the hour, as it was named.
-        now: the time; the hour that runs is shown only where it is named, or where none that is over has scores.
+        now: the time; no hour is shown that has not begun.
 
     Raises:
         HealthAssetsError: the name is no hour, or the hour has no scores.
     """
     materialized = PartitionStates(session)
-    newest = materialized.newest("agent_health", now) or materialized.newest("agent_health", now + HOUR)
+    newest = materialized.newest("agent_health", now + HOUR)
     if newest is None:
         raise NoWarehouseError("the warehouse holds no scores yet; materialize some hours first")
     hour = parse_hour(asked) if asked else newest
@@ -92,6 +92,11 @@ def print_report(console: Console, session: Session, hours: HourRange, settings:
 
 def print_health(console: Console, session: Session, hours: HourRange) -> None:
     """One block for each scoring system that has rows in these hours, and lines about what nobody evaluated."""
+    for running, known in PartitionStates(session).as_of(SCORED_ASSET, HourRange.of(hours.end - HOUR)).items():
+        told = (
+            f"the hour from {running:%Y-%m-%d %H:%M} UTC was not over; this is what was known at {known:%H:%M:%S}"
+        )
+        console.print(Text(told, style="yellow"))
     for print_block in BLOCKS.values():
         print_block(console, session, hours)
     if sentence := fleet_without_targets(session, hours):

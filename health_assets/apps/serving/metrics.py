@@ -74,7 +74,7 @@ class Metrics:
             yield _gauge("data_checked_age_seconds", "Time since the data was last known to be the newest.", age_s)
         yield from _pipeline(self._refresher.pipeline, self._late_after, view, now)
         if snapshot is not None:
-            is_current = self._age.left_s(snapshot.hour, now) >= 0
+            is_current = self._age.left_s(snapshot.known_until, now) >= 0
             yield from _fleet(snapshot, view, now, is_current=is_current)
             yield from _agents(snapshot, self._agents, is_current=is_current)
         yield from _requests(self._requests)
@@ -100,8 +100,12 @@ def _gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> Me
 
 
 def _fleet(snapshot: Snapshot, view: View, now: datetime, *, is_current: bool) -> Iterator[Metric]:
-    age_s = (now - snapshot.hour - HOUR).total_seconds()
-    yield _gauge("data_age_seconds", "Time since the end of the hour that is served.", age_s)
+    age_s = (now - snapshot.known_until).total_seconds()
+    yield _gauge(
+        "data_age_seconds",
+        "Time since the end of the hour that is served, or since when it is known while it runs.",
+        age_s,
+    )
     states = {state: snapshot.count(state, view) for state in (*STATES, PROVISIONAL)}
     text = "Agents by state, of the hour that is served; one that looks healthy after too few runs is provisional."
     yield _gauges("agents", text, "state", states)

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from health_assets.apps.serving.answers import dumps
 from health_assets.apps.serving.vocabulary import DATA_EXTENSION, EXTENSION_NOW
-from health_assets.core.hours import HOUR
 
 _STATUS = re.compile(rb'"status":"(?:healthy|degraded|unhealthy)"')
 """Matches a member of compact JSON only: within a string its quotes would be escaped."""
@@ -19,23 +18,23 @@ class DataAge:
     """The age up to which the newest hour counts as the present.
 
     Args:
-        most_s: seconds from the end of the hour; infinite for data that never counts as old.
+        most_s: seconds from when the data ends; infinite for data that never counts as old.
     """
 
     def __init__(self, most_s: float) -> None:
         self.most_s = most_s
 
-    def left_s(self, hour: datetime, now: datetime) -> float:
-        """Seconds until the data of an hour is outdated; negative once it is."""
-        return self.most_s - (now - hour - HOUR).total_seconds()
+    def left_s(self, end: datetime, now: datetime) -> float:
+        """Seconds until data that ends at a time is outdated; negative once it is."""
+        return self.most_s - (now - end).total_seconds()
 
-    def outdated_at(self, hour: datetime, now: datetime) -> datetime | None:
-        """The time at which the data of an hour became outdated; None while it is not."""
-        return None if self.left_s(hour, now) >= 0 else hour + HOUR + timedelta(seconds=self.most_s)
+    def outdated_at(self, end: datetime, now: datetime) -> datetime | None:
+        """The time at which data that ends at a time became outdated; None while it is not."""
+        return None if self.left_s(end, now) >= 0 else end + timedelta(seconds=self.most_s)
 
-    def cache_s(self, hour: datetime, now: datetime, longest_s: int) -> int:
-        """Seconds that an answer may be kept: no longer than until the data is outdated."""
-        left_s = self.left_s(hour, now)
+    def cache_s(self, end: datetime, now: datetime, longest_s: int) -> int:
+        """Seconds that an answer may be kept: no longer than until its data, which ends at a time, is outdated."""
+        left_s = self.left_s(end, now)
         return longest_s if left_s < 0 else math.floor(min(longest_s, left_s))
 
 

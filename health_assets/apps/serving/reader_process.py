@@ -85,7 +85,7 @@ def read(settings: Settings, request: dict[str, Any]) -> Any:
 def read_newest(settings: Settings, folder: Path, known: str | None, now: datetime | None = None) -> dict[str, Any]:
     """Write the newest hour into a folder, unless it is known, and gather facts about the warehouse as it is now.
 
-    An hour that is not over by `now` hides no other: what it holds so far is not the health of anybody.
+    That is the hour that runs, once it has scores; an hour that has not begun by `now` hides no other.
 
     Returns:
         `snapshot`, None where the hour is the known version, and `pipeline`, as `fleet_facts.pipeline_facts` has it.
@@ -96,7 +96,7 @@ def read_newest(settings: Settings, folder: Path, known: str | None, now: dateti
     ownership, moment = _ownership(settings), now or datetime.now(UTC)
     with warehouse_of(settings, SNAPSHOT_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        hours = PartitionStates(session).newest_of_each(ASSETS, moment)
+        hours = PartitionStates(session).newest_of_each(ASSETS, moment + HOUR)
         if "agent_health_state" not in hours:
             raise EmptyWarehouseError("no hour of agent_health_state has been materialized yet")
         version = _version(hours, [ownership.fingerprint, settings.min_agents_per_aggregate])
@@ -120,6 +120,7 @@ def _write_snapshot(
     hidden = {row["model"] for row in session.dicts(of_personal)}
     return {
         "hour": hour.isoformat(),
+        "known_until": _known_until(session, hour).isoformat(),
         "slices": slices,
         "fleet_scores": scores,
         "model_hour": model_hour.isoformat(),
@@ -131,6 +132,11 @@ def _write_snapshot(
             if served.table in hours
         },
     }
+
+
+def _known_until(session: Session, hour: datetime) -> datetime:
+    """The end of an hour, or an earlier time where it was not over when its documents were made."""
+    return PartitionStates(session).as_of("agent_health_state", HourRange.of(hour)).get(hour, hour + HOUR)
 
 
 def _write(batches: pa.RecordBatchReader, folder: Path) -> tuple[Slices, dict[str, float | None]]:
@@ -160,7 +166,7 @@ def read_session(settings: Settings, session_id: str, now: datetime | None = Non
     ownership = _ownership(settings)
     with warehouse_of(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        found = _scored(session, settings, session_id, now or datetime.now(UTC))
+        found = _scored(session, settings, session_id, (now or datetime.now(UTC)) + HOUR)
         if found is None:
             return None
         score, risks, agents = found
@@ -193,7 +199,7 @@ def read_waterfall(
     ownership = _ownership(settings)
     with warehouse_of(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        over_by = now or datetime.now(UTC)
+        over_by = (now or datetime.now(UTC)) + HOUR
         found = _scored(session, settings, session_id, over_by if until is None else min(over_by, until + HOUR))
         if found is None:
             return None

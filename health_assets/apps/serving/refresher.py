@@ -79,7 +79,7 @@ class Refresher:
             "is_ready": snapshot is not None,
             "is_current": snapshot is not None and self.fault is None,
             "data_hour": snapshot and snapshot.hour.isoformat(),
-            "data_age_s": snapshot and round((datetime.now(UTC) - snapshot.hour).total_seconds() - 3600, 1),
+            "data_age_s": snapshot and round((datetime.now(UTC) - snapshot.known_until).total_seconds(), 1),
             "loaded_at": snapshot and snapshot.loaded_at.isoformat(timespec="seconds"),
             "checked_at": self.checked_at and self.checked_at.isoformat(timespec="seconds"),
             "refresh_s": self._settings.serve_refresh_s,

@@ -381,7 +381,9 @@ class ServerStatus(TypedDict):
     is_ready: Annotated[bool, Field(description="Whether there is any data to answer from.")]
     is_current: Annotated[bool, Field(description="Whether the last look at the warehouse went well.")]
     data_hour: AwareDatetime | None
-    data_age_s: Annotated[float | None, Field(description="Seconds since the end of that hour.")]
+    data_age_s: Annotated[
+        float | None, Field(description="Seconds since the end of that hour, or since when it is known while it runs.")
+    ]
     is_outdated: Annotated[bool, Field(description="Whether it is too old to say how agents are now.")]
     loaded_at: AwareDatetime | None
     checked_at: Annotated[AwareDatetime | None, Field(description="When the data was last known to be the newest.")]

@@ -167,7 +167,7 @@ class Service:
         if isinstance(snapshot, Answer):
             return snapshot
         # outdated data tells of no agent what it does now, so no agent is in such a list
-        is_empty = tells_of_now(page.chosen) and self._age.left_s(snapshot.hour, datetime.now(UTC)) < 0
+        is_empty = tells_of_now(page.chosen) and self._age.left_s(snapshot.known_until, datetime.now(UTC)) < 0
         head = {
             "hour": snapshot.hour.isoformat(),
             "total": 0 if is_empty else snapshot.count(page.chosen, view),
@@ -314,7 +314,7 @@ class Service:
         may_count = caller.refusal("read") is None
         return {
             **self._refresher.describe(),
-            "is_outdated": snapshot is not None and self._age.left_s(snapshot.hour, datetime.now(UTC)) < 0,
+            "is_outdated": snapshot is not None and self._age.left_s(snapshot.known_until, datetime.now(UTC)) < 0,
             "agents": (snapshot.count(None, caller.view) if snapshot else 0) if may_count else None,
             "models": (
                 (len(snapshot.models(caller.view)) if snapshot else 0)
@@ -340,7 +340,7 @@ class Service:
         snapshot = self._refresher.snapshot
         if snapshot is None:
             return self._not_ready()
-        most_s, left_s = self._age.most_s, self._age.left_s(snapshot.hour, datetime.now(UTC))
+        most_s, left_s = self._age.most_s, self._age.left_s(snapshot.known_until, datetime.now(UTC))
         if left_s < 0:
             sentence = f"the data is {most_s - left_s:,.0f} s old, more than the {most_s:,.0f} s that are allowed"
             return problem(503, sentence)
@@ -383,10 +383,10 @@ class Service:
             when_outdated: makes the answer once it is not; None where the answer says nothing of the present.
         """
         last_modified, now = snapshot.loaded_at, datetime.now(UTC)
-        if when_outdated is not None and (outdated_at := self._age.outdated_at(snapshot.hour, now)) is not None:
+        if when_outdated is not None and (outdated_at := self._age.outdated_at(snapshot.known_until, now)) is not None:
             # a second on: dates have no fractions, and what was loaded in that same second has changed since
             body, last_modified = when_outdated(body), max(last_modified, outdated_at + timedelta(seconds=1))
-        seconds = self._age.cache_s(snapshot.hour, now, self._cache_s)
+        seconds = self._age.cache_s(snapshot.known_until, now, self._cache_s)
         cache = (b"max-age=%d" if asked.caller.name is None else b"private, max-age=%d") % seconds
         return self._varied(answer(asked.headers, body, last_modified=last_modified, cache=cache))
 

@@ -71,6 +71,8 @@ class Snapshot:
     ) -> None:
         self.version: str = facts["version"]
         self.hour = datetime.fromisoformat(facts["hour"])
+        self.known_until = datetime.fromisoformat(facts["known_until"])
+        """The end of the hour, or an earlier time while it runs."""
         self.model_hour = datetime.fromisoformat(facts["model_hour"])
         self._models: dict[str, dict[str, Any]] = {row["model"]: row for row in facts["models"]}
         self._fleet_scores: dict[str, float | None] = facts["fleet_scores"]

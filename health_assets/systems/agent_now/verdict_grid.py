@@ -160,9 +160,7 @@ def _counts(executions: Counts, failures: Counts, failed_at_end: Counts, reach: 
     }
 
 
-def _verdicts(
-    counts: Mapping[str, Counts], rates: Shares, reach: Reach, threshold: float
-) -> dict[str, NDArray[Any]]:
+def _verdicts(counts: Mapping[str, Counts], rates: Shares, reach: Reach, threshold: float) -> dict[str, NDArray[Any]]:
     """The columns of every agent and hour that follow from its counts, but `since`; verdicts by their place."""
     executions, failures, streak = counts["executions_1h"], counts["failures_1h"], counts["failed_in_a_row"]
     chance_1h, is_improbable_1h = _chances(failures, executions, rates, threshold)

@@ -41,10 +41,10 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
         return
     usage = session.hours_of("agent_usage", HourRange.of(latest))
     [fleet] = session.dicts(_fleet(usage))
-    window_hours = (fleet["window_end"] - fleet["window_start"]) // HOUR
+    window = HourRange(fleet["window_start"], latest + HOUR)
     title = Text(f"Usage at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{counted(fleet['agents'], 'agent')}, {counted(fleet['executions'], 'execution')} ")
-    title.append(f"in {window_hours:,} h")
+    title.append(f"in {len(window):,} h")
     console.print()
     console.print(title)
     console.print(_in_words(fleet) if fleet["telling"] else "no execution tells tokens or cost", highlight=False)
@@ -53,7 +53,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
         _print_breakdown(console, session, HourRange.of(latest))
     if fleet["cancelled_runs"]:
         console.print(Text(_told_of_cancelled(fleet)))
-    without = session.dicts(_without_cost(session, HourRange(fleet["window_start"], fleet["window_end"])))
+    without = session.dicts(_without_cost(session, window))
     if without:
         console.print(Text(_told_without_cost(without)))
 
@@ -62,7 +62,7 @@ def _fleet(usage: ir.Table) -> ir.Table:
     """The sums over all agents, how many agents there are and how many tell anything, and the window."""
     return usage.aggregate(
         agents=usage.count(), telling=usage.count(where=_tells(usage)), window_start=usage.window_start.max(),
-        window_end=usage.window_end.max(), **{name: usage[name].sum() for name in SUMMED},
+        **{name: usage[name].sum() for name in SUMMED},
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The reliability evaluation's block: agents from the least reliable on, and the tasks that vary most."""
 
+import math
 from typing import Any
 
 from ibis import ir
@@ -43,7 +44,7 @@ def _print_agents(console: Console, session: Session, heading: str, agents: ir.T
     title = Text(heading, style="bold")
     title.append(f"{counted(fleet['agents'], 'agent')}, {counted(fleet['runs'], 'run')}, ")
     title.append(f"{counted(fleet['tasks'], 'repeated task')} ")
-    title.append(f"in {(fleet['window_end'] - fleet['window_start']) // HOUR} h")
+    title.append(f"in {math.ceil((fleet['window_end'] - fleet['window_start']) / HOUR)} h")
     if fleet["repeated_share"] is not None:
         title.append(f"; {fleet['repeated_share']:.0%} of their runs repeat a task")
     console.print()

@@ -33,7 +33,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
         return
     tools = session.hours_of("tool_health", HourRange.of(latest))
     [facts] = session.dicts(_facts(tools))
-    window_hours = (facts["window_end"] - facts["window_start"]) // HOUR
+    window_hours = len(HourRange(facts["window_start"], latest + HOUR))
     title = Text(f"Tools at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{_whose(facts)}, ")
     title.append(f"{counted(facts['calls'], 'call')} in {window_hours:,} h: ")
@@ -61,7 +61,7 @@ def _facts(tools: ir.Table) -> ir.Table:
         tools=tools.tool.nunique(where=~of_nobody), agents=tools.agent_id.nunique(where=~of_nobody),
         tools_of_nobody=tools.tool.nunique(where=of_nobody), calls=tools.calls.sum(), failures=tools.failures.sum(),
         failing=tools.count(where=tools.failures > 0), calls_of_nobody=tools.calls.sum(where=of_nobody),
-        window_start=tools.window_start.max(), window_end=tools.window_end.max(),
+        window_start=tools.window_start.max(),
     )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def fill(settings: Settings, folder: Path, warehouse: Warehouse, now: datetime |
         if forget_lost(folder, account):
             account.facts[STATE] = None
         account.facts["declared"] = _declared()
-        end = floor_hour(now or datetime.now(UTC))
+        end = floor_hour(now or datetime.now(UTC)) + HOUR
         hours = HourRange(end - settings.history_days * 24 * HOUR, end)
         with warehouse.read() as session:
             session.use_one_thread()
@@ -118,11 +118,8 @@ def _copy(session: Session, folder: Path, account: Account, hours: HourRange, ru
 
 def _state(session: Session, hours: HourRange, rules: Rules) -> str:
     """Changes with all that decides which hours are stale, and costs a fraction of looking at each."""
-    spans = (hours, HourRange.of(hours.end))
     digests = [
-        {str(hour): digest for hour, digest in session.digests(table, span).items()}
-        for table in DIGESTED.values()
-        for span in spans  # an hour that has ended counts otherwise than one that runs
+        {str(hour): digest for hour, digest in session.digests(table, hours).items()} for table in DIGESTED.values()
     ]
     decided = [series.decides(rules) for series in SERIES]
     told = json.dumps([COPY, decided, digests], sort_keys=True)
@@ -149,11 +146,11 @@ def _readable(path: Path) -> pa.Table | None:
 
 def _copy_stale(session: Session, folder: Path, account: Account, hours: HourRange, rules: Rules) -> int:
     """Copy changed hours, the newest first, for as long as the warehouse may be held; returns how many are left."""
-    written = PartitionStates(session).written(HourRange(hours.start, hours.end + HOUR))
+    written = PartitionStates(session).written(hours)
     stale: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
     for series in SERIES:
         kept = account.series[series.name]
-        stamps, wanted = kept.stamps(), _stamps(series, written, hours, rules)
+        stamps, wanted = kept.stamps(), _stamps(series, written, rules)
         kept.drop(set(stamps) - set(wanted))
         for hour, stamp in wanted.items():
             if stamps.get(hour) != stamp:
@@ -195,32 +192,28 @@ def _declared() -> dict[str, Any]:
 
 
 def _facts(session: Session, settings: Settings) -> dict[str, Any]:
-    first = PartitionStates(session).first("agent_health")
-    end = floor_hour(datetime.now(UTC))
-    newest = PartitionStates(session).newest_of_each(("agent_health",), end).get("agent_health")
+    states, end = PartitionStates(session), floor_hour(datetime.now(UTC)) + HOUR
+    newest = states.newest_of_each(("agent_health",), end).get("agent_health")
     day = HourRange.of(newest.hour).extended_back(23) if newest else None
+    first = states.first("agent_health")
     return {
+        "as_of": {hour.isoformat(): known.isoformat() for hour, known in states.as_of("agent_health").items()},
         "without_agents": day and without_agents(session, day),
         "first_hour": first and first.isoformat(),
         "window_hours": settings.window_hours,
     }
 
 
-def _stamps(
-    series: Series, written: dict[str, dict[str, WrittenRows]], hours: HourRange, rules: Rules
-) -> dict[str, str]:
+def _stamps(series: Series, written: dict[str, dict[str, WrittenRows]], rules: Rules) -> dict[str, str]:
     """By hour that the first source has, a fingerprint of when the sources were written, and of what else decides.
 
     Args:
         series: the series.
         written: by source and hour, when it was written.
-        hours: the hours that are over.
         rules: what else decides.
     """
     stamps = {}
     for hour in written.get(series.sources[0], {}):
-        if moment(hour) >= hours.end and not series.has_running_hour:
-            continue
         sources = [at for source in series.sources if (at := written.get(source, {}).get(hour))]
         if series.repeats_lines and any(at.is_dropped for at in sources):
             continue

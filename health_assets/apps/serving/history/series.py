@@ -35,7 +35,7 @@ from health_assets.warehouse.session import Session
 
 Rows = Callable[[Session, HourRange], ir.Table]
 More = Callable[[ir.Table, Session, HourRange, Rules], ir.Table]
-OF_WINDOWS = ("window_start", "window_end")
+OF_WINDOWS = ("window_start", "window_end", "as_of", "is_final")
 _USAGE_OF_HOUR = ("executions", "successes", "input_tokens", "output_tokens", "cost_usd")
 ERROR_CHARACTERS = 300
 ERRORS_PER_HOUR = 20
@@ -54,7 +54,6 @@ class Series:
         face: columns that lists of one hour show, kept by hour when the rest is put together by key; empty for none.
         more: adds the columns that settings or targets decide; None for none.
         decides: what of these changes the rows, as JSON can write it.
-        has_running_hour: whether an hour is whole before it is over.
         repeats_lines: whether it repeats what single lines of logs say; then it goes where retention drops these.
     """
 
@@ -65,7 +64,6 @@ class Series:
     face: tuple[str, ...] = ()
     more: More | None = None
     decides: Callable[[Rules], Any] = lambda _: None
-    has_running_hour: bool = False
     repeats_lines: bool = False
 
 
@@ -366,7 +364,7 @@ SERIES: tuple[Series, ...] = (
         decides=lambda rules: [rules.fingerprint, rules.settings.lookback_hours],
     ),
     Series(
-        name="survey", key=None, sources=("survey_summary", "agent_probes"), rows=_survey, has_running_hour=True
+        name="survey", key=None, sources=("survey_summary", "agent_probes"), rows=_survey
     ),
     Series(name="rejected", key=None, sources=("rejected_records",), rows=_rejected, repeats_lines=True),
 )  # fmt: skip

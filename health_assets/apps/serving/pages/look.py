@@ -226,7 +226,8 @@ class Look:
         at = hours.index(self.hour) if self.hour in hours else -1
         return {
             "hour": self.hour,
-            "hour_end": self.hour + HOUR,
+            "hour_end": self.known_until(self.hour),
+            "is_running": self.known_until(self.hour) < self.hour + HOUR,
             "is_newest": self.is_newest,
             "hour_before": hours[at - 1] if at > 0 else None,
             "hour_after": hours[at + 1] if 0 <= at < len(hours) - 1 else None,
@@ -246,6 +247,11 @@ class Look:
         """The length of the window of scores; the default where the history does not say."""
         return self.history.facts.get("window_hours") or WINDOW_HOURS
 
+    def known_until(self, hour: datetime) -> datetime:
+        """The end of an hour, or an earlier time where it was not over when it was last made."""
+        known = self.history.facts.get("as_of", {}).get(hour.isoformat())
+        return datetime.fromisoformat(known) if known else hour + HOUR
+
     @property
     def is_present(self) -> bool:
         """Whether the hour says how agents are now: it is the newest one, and not outdated."""
@@ -254,17 +260,18 @@ class Look:
     def outdated_s(self) -> float | None:
         """Seconds since the newest hour ended, where it is too old to say how agents are now; else None."""
         newest = self.history.newest("agents")
-        if newest is None or DataAge(self.max_age_s).left_s(newest, self.now) >= 0:
+        if newest is None or DataAge(self.max_age_s).left_s(self.known_until(newest), self.now) >= 0:
             return None
-        return (self.now - newest - HOUR).total_seconds()
+        return (self.now - self.known_until(newest)).total_seconds()
 
     def late_s(self) -> float | None:
         """Seconds since the newest hour ended, where the next one is late; None where none is."""
         newest = self.history.newest("agents")
         if newest is None:
             return None
-        is_late = newest + 2 * HOUR + self.late_after < self.now
-        return (self.now - newest - HOUR).total_seconds() if is_late else None
+        known_until = self.known_until(newest)
+        next_end = newest + (HOUR if known_until < newest + HOUR else 2 * HOUR)
+        return (self.now - known_until).total_seconds() if next_end + self.late_after < self.now else None
 
 
 def _with_others(sessions: pa.Table) -> pa.Table:
