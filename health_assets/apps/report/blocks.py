@@ -93,9 +93,7 @@ def print_report(console: Console, session: Session, hours: HourRange, settings:
 def print_health(console: Console, session: Session, hours: HourRange) -> None:
     """One block for each scoring system that has rows in these hours, and lines about what nobody evaluated."""
     for running, known in PartitionStates(session).as_of(SCORED_ASSET, HourRange.of(hours.end - HOUR)).items():
-        told = (
-            f"the hour from {running:%Y-%m-%d %H:%M} UTC was not over; this is what was known at {known:%H:%M:%S}"
-        )
+        told = f"the hour from {running:%Y-%m-%d %H:%M} UTC was not over; this is what was known at {known:%H:%M:%S}"
         console.print(Text(told, style="yellow"))
     for print_block in BLOCKS.values():
         print_block(console, session, hours)
