@@ -1,6 +1,6 @@
 """The hour that runs: scored as of what is known of it, again and again, and made anew once it is over."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -12,13 +12,12 @@ from health_assets.cli.running import run_hours
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.due_hours import due_hours, running_hour
-from health_assets.warehouse.engines.duckdb.store import DuckDBSession
 from health_assets.warehouse.partition_states import PartitionStates
+from health_assets_tests.support.clocks import SetClock, settable_clock
 from health_assets_tests.support.logs_made import START, Record, execution, line, random_lines, trigger
 from health_assets_tests.support.projects import Project, Row, assert_same_tables
 
 MINUTE = timedelta(minutes=1)
-SetClock = Callable[[datetime], None]
 TRAILING = (
     "executions_1h",
     "failures_1h",
@@ -35,12 +34,7 @@ RESULTS = [name for name, asset in DERIVED.items() if not asset.is_component and
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
-    """Sets the time by which writers to the warehouse go."""
-
-    def set_clock(moment: datetime) -> None:
-        monkeypatch.setattr(DuckDBSession, "now", lambda _: moment)
-
-    return set_clock
+    return settable_clock(monkeypatch)
 
 
 @pytest.fixture

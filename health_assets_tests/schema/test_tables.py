@@ -105,7 +105,7 @@ def test_every_time_has_a_zone_and_every_quantity_a_unit(table: str) -> None:
         if isinstance(column.type, sa.DateTime):
             assert column.type.timezone, column.name
             is_named_so = column.name.endswith(("_at", "_start", "_end", "_until"))
-            assert is_named_so or column.name in ("hour", "last_capability_update", "since"), (
+            assert is_named_so or column.name in ("hour", "as_of", "last_capability_update", "since"), (
                 column.name
             )  # the contract's names
         assert not re.search(r"(runtime|latency|duration)(_sum)?$", column.name), f"{column.name} does not say its unit"

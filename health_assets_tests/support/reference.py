@@ -649,6 +649,8 @@ def agent_health(
                 "agent_id": agent_id,
                 "window_start": window_start,
                 "window_end": window_end,
+                "as_of": window_end,
+                "is_final": True,
             }
             row.update(
                 scores(

@@ -79,6 +79,8 @@ def state_row(events: list[Record], target: dict[str, Any], end: datetime, windo
     return {
         "window_start": end - window,
         "window_end": end,
+        "as_of": end,
+        "is_final": True,
         "status": status_of(own, p99_ms, target["baseline_latency_ms"]),
         "response_ratio": None if ratio is None else float(ratio),
         "error_ratio": None if ratio is None else float(1 - ratio),

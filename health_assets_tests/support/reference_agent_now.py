@@ -124,7 +124,7 @@ class Agent:
         known = [one for one in chances if one is not None]
         chance_6h = self.chance_in(long)
         return {
-            "hour": hour, "verdict": verdict, "since": self.since(hour), "good_hours": good_hours,
+            "hour": hour, "as_of": hour + ONE_HOUR, "is_final": True, "verdict": verdict, "since": self.since(hour), "good_hours": good_hours,
             **_counts("1h", last), **_counts("6h", long), "failed_in_a_row": streak,
             "p_chance": float(min(known)) if known else None,
             "p_chance_6h": None if chance_6h is None else float(chance_6h),

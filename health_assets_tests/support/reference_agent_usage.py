@@ -40,7 +40,14 @@ def agent_usage(
         window = [(record, amounts) for record, amounts in runs if start <= record["_at"] < end]
         for named in sorted({_named(record, keys) for record, _ in window}):
             own = [(record, amounts) for record, amounts in window if _named(record, keys) == named]
-            row = {"hour": hour, **dict(zip(keys, named, strict=True)), "window_start": start, "window_end": end}
+            row = {
+                "hour": hour,
+                **dict(zip(keys, named, strict=True)),
+                "window_start": start,
+                "window_end": end,
+                "as_of": end,
+                "is_final": True,
+            }
             executions, cancelled = (
                 [(record, amounts) for record, amounts in own if record["type"] == kind]
                 for kind in ("execution", "cancellation")

@@ -61,6 +61,7 @@ def budget(
     n, failures = counts(executions, end, window_hours)
     row = {
         "hour": hour, "agent_id": agent_id, "window_start": end - timedelta(hours=window_hours), "window_end": end,
+        "as_of": end, "is_final": True,
         "n": n, "failures": failures, "expected_success_rate": expected,
         "allowed_failures": float((1 - Fraction(Decimal(repr(expected)))) * n),
         "budget_spent": burn_rate(n, failures, expected),

@@ -45,7 +45,13 @@ def tables(
             if record["type"] == "execution" and window_start <= record["_at"] < window_end:
                 agents[record["agent_id"]].append(record)
         judgements = [record for record in records if record["type"] == "judgement" and record["_at"] < window_end]
-        keys = {"hour": hour, "window_start": window_start, "window_end": window_end}
+        keys = {
+            "hour": hour,
+            "window_start": window_start,
+            "window_end": window_end,
+            "as_of": window_end,
+            "is_final": True,
+        }
         for agent_id, executions in agents.items():
             source, runs = runs_of_best_source(executions)
             if not runs:

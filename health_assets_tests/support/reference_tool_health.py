@@ -26,7 +26,15 @@ def tool_health(
                 by_tool.setdefault((call.get("agent_id", ""), call["tool"]), []).append(call)
         for (agent_id, tool), window in by_tool.items():
             if agent_id == "" or not targets_for(agent_id, targets)["retired"]:
-                row = {"hour": hour, "agent_id": agent_id, "tool": tool, "window_start": start, "window_end": end}
+                row = {
+                    "hour": hour,
+                    "agent_id": agent_id,
+                    "tool": tool,
+                    "window_start": start,
+                    "window_end": end,
+                    "as_of": end,
+                    "is_final": True,
+                }
                 rows.append(row | summary(window))
     return rows
 

@@ -211,7 +211,7 @@ def test_every_column_of_the_score_tables_is_compared_with_the_reference_or_name
     assert set(agents[0]) <= set(columns_of("agent_health"))
     fleet = reference.system_health(agents)
     assert set(columns_of("system_health")) - set(fleet[0]) == {
-        "window_start", "window_end", "hours_covered", "formula_version"
+        "as_of", "is_final", "window_start", "window_end", "hours_covered", "formula_version"
     }  # fmt: skip
 
 
@@ -490,9 +490,13 @@ def test_quiet_agents_do_not_weigh_in_the_score_of_the_fleet(tmp_path: Path) -> 
 
 def fleet_rows(agents: pa.Table) -> list[Row]:
     hours = ibis.memtable(
-        {"hour": [START], "window_start": [START - 23 * HOUR], "window_end": [START + HOUR], "hours_covered": [24]},
+        {
+            "hour": [START], "as_of": [START + HOUR], "is_final": [True], "window_start": [START - 23 * HOUR],
+            "window_end": [START + HOUR], "hours_covered": [24],
+        },
         schema={
-            **dict.fromkeys(["hour", "window_start", "window_end"], "timestamp('UTC')"), "hours_covered": "int64"
+            **dict.fromkeys(["hour", "as_of", "window_start", "window_end"], "timestamp('UTC')"),
+            "is_final": "boolean", "hours_covered": "int64",
         },
     )  # fmt: skip
     return ibis.duckdb.connect().to_pyarrow(system_health(ibis.memtable(agents), hours)).to_pylist()

@@ -1,0 +1,106 @@
+"""Alerts of the hour that runs: what opens is told at once, all else once the hour is over."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from health_assets.apps.alerts.config import Alerts
+from health_assets.apps.alerts.rules import RULES
+from health_assets.apps.alerts.watching import Watch, watch
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.targets import load_targets
+from health_assets_tests.support.alerts_made import incidents
+from health_assets_tests.support.clocks import SetClock, settable_clock
+from health_assets_tests.support.logs_made import START, Record, execution, line
+from health_assets_tests.support.outages import STEPS
+from health_assets_tests.support.projects import Project
+
+ALERTS = Alerts(rules=(RULES["failing_now"](),))
+OUTAGE = START + 6 * HOUR
+"""The hour in which everything begins to fail, ten minutes after its start."""
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+    return settable_clock(monkeypatch)
+
+
+@pytest.fixture
+def project(tmp_path: Path, clock: SetClock) -> Project:
+    """An agent with a run a minute, judged up to the outage."""
+    project = Project(tmp_path, {}, 4, 24)
+    add(project, "well", runs(START, OUTAGE))
+    materialize(project, OUTAGE - HOUR, clock, OUTAGE + timedelta(minutes=5))
+    assert looked(project, OUTAGE + timedelta(minutes=8)).hours == [OUTAGE - HOUR]
+    return project
+
+
+def runs(start: datetime, end: datetime, status: str = "success") -> list[Record]:
+    count = round((end - start) / timedelta(minutes=1))
+    moments = (start + (place + 0.5) * timedelta(minutes=1) for place in range(count))
+    return [execution(f"e{moment:%H:%M}", "a", moment, 5.0, status=status) for moment in moments]
+
+
+def add(project: Project, name: str, records: Iterable[Record]) -> None:
+    project.write_log(f"{name}.jsonl", map(line, records))
+
+
+def materialize(project: Project, hour: datetime, clock: SetClock, now: datetime) -> None:
+    clock(now)
+    project.materialize(HourRange.of(hour), only=STEPS)
+
+
+def looked(project: Project, now: datetime) -> Watch:
+    return watch(project.warehouse, ALERTS, project.settings, load_targets(project.settings.targets), now)
+
+
+def after(minutes: float) -> datetime:
+    return OUTAGE + timedelta(minutes=minutes)
+
+
+def test_an_outage_opens_an_incident_while_its_hour_runs_and_once(project: Project, clock: SetClock) -> None:
+    add(project, "well too", runs(OUTAGE, after(10)))
+    add(project, "down", runs(after(10), after(14), "failure"))
+    materialize(project, OUTAGE, clock, after(14))
+    seen = looked(project, after(14.1))
+    assert [(one.rule, one.subject_id, one.opened_at) for one in seen.opened] == [("failing_now", "a", after(14))]
+    assert not seen.hours, "the hour itself is judged when it is over"
+    add(project, "down longer", runs(after(14), after(20), "failure"))
+    materialize(project, OUTAGE, clock, after(20))
+    assert str(looked(project, after(20.1))) == "0 hours judged, 0 incidents opened, 0 closed"
+    assert len(incidents(project.warehouse_path)) == 1
+
+
+def test_an_incident_of_a_running_hour_closes_by_good_hours_alone(project: Project, clock: SetClock) -> None:
+    add(project, "down", runs(OUTAGE, after(5), "failure"))
+    materialize(project, OUTAGE, clock, after(5))
+    assert looked(project, after(5.1)).opened
+    add(project, "well again", runs(after(5), after(60)))
+    for minute in (30, 50):
+        materialize(project, OUTAGE, clock, after(minute))
+        assert not looked(project, after(minute)).closed
+    materialize(project, OUTAGE, clock, after(65))
+    seen = looked(project, after(70))
+    assert (seen.hours, seen.opened) == ([OUTAGE], [])
+
+
+def test_an_hour_that_was_made_while_it_ran_is_not_judged_before_it_is_made_anew(
+    project: Project, clock: SetClock
+) -> None:
+    add(project, "well still", runs(OUTAGE, after(59)))
+    materialize(project, OUTAGE, clock, after(59))
+    assert not looked(project, after(65)).hours
+    materialize(project, OUTAGE, clock, after(66))
+    assert looked(project, after(70)).hours == [OUTAGE]
+
+
+def test_an_hour_that_a_run_is_making_opens_nothing(project: Project, clock: SetClock) -> None:
+    add(project, "down", runs(OUTAGE, after(5), "failure"))
+    materialize(project, OUTAGE, clock, after(5))
+    clock(after(6))
+    project.materialize(HourRange.of(OUTAGE), only=["ingest"])
+    assert not looked(project, after(6.1)).opened
+    materialize(project, OUTAGE, clock, after(6.2))
+    assert looked(project, after(6.3)).opened
