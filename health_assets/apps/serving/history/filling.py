@@ -76,8 +76,8 @@ def fill(settings: Settings, folder: Path, warehouse: Warehouse, now: datetime |
         if forget_lost(folder, account):
             account.facts[STATE] = None
         account.facts["declared"] = _declared()
-        end = floor_hour(now or datetime.now(UTC)) + HOUR
-        hours = HourRange(end - settings.history_days * 24 * HOUR, end)
+        running = floor_hour(now or datetime.now(UTC))
+        hours = HourRange(running - settings.history_days * 24 * HOUR, running + HOUR)
         with warehouse.read() as session:
             session.use_one_thread()
             missing = _copy(session, folder, account, hours, rules)

@@ -1,0 +1,77 @@
+"""The endpoint and the pages show the hour that runs, as of what is known of it."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.history.reading import History
+from health_assets.apps.serving.outdated import DataAge
+from health_assets.apps.serving.reader_process import read_newest
+from health_assets.apps.serving.snapshot import Snapshot
+from health_assets.apps.serving.view import View
+from health_assets.core.hours import HOUR, HourRange
+from health_assets_tests.support.clocks import settable_clock
+from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.projects import Project
+
+RUNNING = START + 2 * HOUR
+AS_OF = RUNNING + timedelta(minutes=20)
+NOW = AS_OF + timedelta(minutes=3)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """An agent that fails since the running hour began."""
+    project = Project(tmp_path, {}, 4, 24)
+    moments = [START + place * timedelta(minutes=2) for place in range(70)]
+    statuses = ["success" if moment < RUNNING else "failure" for moment in moments]
+    runs = [
+        execution(f"e{moment}", "a", moment, 5.0, status=how) for moment, how in zip(moments, statuses, strict=True)
+    ]
+    project.write_log("a.jsonl", map(line, runs))
+    settable_clock(monkeypatch)(AS_OF)
+    project.materialize(HourRange(START, RUNNING + HOUR))
+    return project
+
+
+def test_the_document_is_of_the_running_hour_and_says_when(project: Project, tmp_path: Path) -> None:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    snapshot = Snapshot.read(folder, read_newest(project.settings, folder, None, NOW)["snapshot"])
+    assert (snapshot.hour, snapshot.known_until) == (RUNNING, AS_OF)
+    place = snapshot.find(b"a", View(is_full=True))
+    assert place is not None
+    document = json.loads(snapshot.document(place, is_full_view=True))
+    assert document["timestamp"] == f"{AS_OF:%Y-%m-%dT%H:%M:%SZ}"
+    assert document["calibration"]["measurement_window_seconds"] == 4 * 3600 - 40 * 60
+    assert document["extensions"]["org.health-assets.agent-now"]["verdict"] == "failing"
+
+
+def test_data_is_outdated_from_when_it_was_known_and_not_from_the_end_of_the_hour() -> None:
+    age = DataAge(7200.0)
+    assert age.left_s(AS_OF, AS_OF + timedelta(minutes=90)) == 1800
+    assert age.outdated_at(AS_OF, AS_OF + timedelta(minutes=121)) == AS_OF + timedelta(hours=2)
+
+
+def test_the_history_of_the_pages_has_the_running_hour_and_is_copied_anew_with_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project.folder / "history"
+    while fill(project.settings, folder, project.warehouse, NOW)["missing"]:
+        pass
+    history = History(folder)
+    assert history.newest("agents") == RUNNING
+    assert history.facts["as_of"] == {RUNNING.isoformat(): AS_OF.isoformat()}
+    later = AS_OF + timedelta(minutes=30)
+    more = [execution(f"f{minute}", "a", AS_OF + timedelta(minutes=minute), status="failure") for minute in range(5)]
+    project.write_log("b.jsonl", map(line, more))
+    settable_clock(monkeypatch)(later)
+    project.materialize(HourRange.of(RUNNING), only_stale=True)
+    while fill(project.settings, folder, project.warehouse, later)["missing"]:
+        pass
+    history = History(folder)
+    [row] = history.of("agents", "a", HourRange.of(RUNNING)).to_pylist()
+    assert (row["n"], history.facts["as_of"][RUNNING.isoformat()]) == (75, later.isoformat())
