@@ -48,7 +48,7 @@ def print_outcome(console: Console, outcome: "Outcome", session: Session, elapse
         console.print(f"  {secrets} redacted in {lines}")
     executions = _print_what_is_held(console, session, hours, outcome.lines_rejected)
     if outcome.hours.end > datetime.now(UTC):
-        console.print("[yellow]  some of these hours are not over yet; materialize them again when they are[/]")
+        console.print("[yellow]  the last of these hours is not over; its scores are of what is known so far[/]")
     if not outcome.files_seen:
         console.print(f"[yellow]  no raw log lies below the raw root; {NAMES_THAT_COUNT}[/]")
     elif not executions:

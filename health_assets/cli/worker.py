@@ -1,7 +1,8 @@
 """The command `run`: keep the tables up to date in one process, until it is stopped.
 
 What belongs here: looking every so often, making what is due, saying what came of it. What does not: which hours are
-due (`systems.due_hours`), and one run (`running`). Everything is imported once, so that an hour costs its work alone.
+due (`systems.due_hours`), one run (`running`), and what alerts tell (`apps.alerts`). Everything is imported once, so
+that an hour costs its work alone.
 """
 
 import logging
@@ -9,7 +10,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
+from health_assets.apps.alerts.config import load_alerts
+from health_assets.apps.alerts.ticking import tick as tick_alerts
 from health_assets.cli.run_report import print_outcome
 from health_assets.cli.running import run_hours, write_lock_of_command
 from health_assets.cli.speaking import MOST_TOLD, console, say
@@ -68,14 +72,27 @@ class Worker:
         self._told = ""
 
     def tick(self) -> bool:
-        """Load what is new in the logs and make what is due; gives whether a run was asked to end."""
+        """Load what is new in the logs, make what is due, and tell of it; gives whether a run was asked to end."""
         try:
             due = self._due()
         except HealthAssetsError as error:
             self._tell(str(error))
             return False
         self._told = ""
-        return any(self._make(one) for one in due)
+        is_ended = any(self._make(one) for one in due)
+        if not is_ended and self._pipeline.settings.alerts is not None:
+            self._alert(self._pipeline.settings.alerts)
+        return is_ended
+
+    def _alert(self, file: Path) -> None:
+        """Open and close incidents by what was made, and tell the channels."""
+        settings, now = self._pipeline.settings, self._pipeline.clock()
+        try:
+            done = tick_alerts(settings, load_alerts(file), self._pipeline.load_targets(), now)
+        except HealthAssetsError as error:
+            self._tell(f"alerts: {error}")
+        else:
+            _log.info("alerts: %s", done)
 
     def _due(self) -> list[DueRun]:
         """Load what is new in the logs; gives what is due by then, without what failed a short while ago.

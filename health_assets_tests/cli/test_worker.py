@@ -5,7 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,8 @@ from health_assets.core.settings import Settings
 from health_assets.core.wording import seconds_of
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.systems.due_hours import DueRun
-from health_assets_tests.support.logs_made import execution, line
+from health_assets_tests.support.clocks import settable_clock
+from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
     FLEET,
     Project,
@@ -28,6 +29,7 @@ from health_assets_tests.support.projects import (
     command_environment,
     command_line,
 )
+from health_assets_tests.support.receivers import receiver
 
 PATIENCE_S = 240
 TABLES = ("executions", "agent_health", "system_health", "session_scores")
@@ -113,6 +115,51 @@ def test_what_it_leaves_is_what_a_clean_rebuild_makes_and_another_look_finds_not
     before = project.query("SELECT max(materialized_at) FROM partition_states")
     assert worker.tick() is False
     assert project.query("SELECT max(materialized_at) FROM partition_states") == before
+
+
+def test_a_tick_scores_the_hour_that_runs_and_tells_of_its_outage(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_clock, hour = settable_clock(monkeypatch), START + 3 * HOUR
+
+    def runs(first: datetime, count: int, status: str) -> list[str]:
+        moments = [first + place * timedelta(minutes=5) for place in range(count)]
+        return [line(execution(f"e{moment}", "planner", moment, 5.0, status=status)) for moment in moments]
+
+    def ticked(now: datetime) -> None:
+        set_clock(now)
+        assert Worker(replace(project.pipeline, clock=lambda: now)).tick() is False
+
+    project.write_log("a.jsonl", runs(START, 36, "success"))
+    with receiver() as pager:
+        alerts = project.folder / "alerts.yaml"
+        alerts.write_text(f"channels: {{pager: {{type: webhook, url: '{pager.url}'}}}}", encoding="utf-8")
+        monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
+        ticked(hour + timedelta(minutes=6))
+        assert not pager.bodies
+        project.write_log("b.jsonl", runs(hour + timedelta(minutes=7), 5, "failure"))
+        ticked(hour + timedelta(minutes=28))
+        assert "planner is failing: 5 of " in str(pager.bodies)
+    scored = project.query("SELECT is_final, verdict FROM agent_now ORDER BY hour")
+    assert scored[-1] == (False, "failing")
+    before = project.query("SELECT max(materialized_at) FROM partition_states WHERE asset = 'agent_now'")
+    ticked(hour + timedelta(minutes=29))
+    ticked(hour + timedelta(minutes=66))
+    assert project.query("SELECT is_final FROM agent_now ORDER BY hour") == [(True,)] * 4
+    assert project.query("SELECT max(materialized_at) FROM partition_states WHERE asset = 'agent_now'") > before
+
+
+def test_without_the_setting_the_hour_that_runs_is_left_for_later(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEALTH_RUNNING_HOUR", "off")
+    hour = START + HOUR
+    project.write_log("a.jsonl", [line(execution("e1", "planner", START)), line(execution("e2", "planner", hour))])
+    now = hour + timedelta(minutes=30)
+    settable_clock(monkeypatch)(now)
+    worker = Worker(replace(project.pipeline, clock=lambda: now))
+    assert not (worker.tick() or worker.tick())
+    assert project.built_hours("system_health") == {START}
 
 
 @dataclass
