@@ -311,6 +311,29 @@ def test_the_docs_table_of_delays_is_what_the_tests_assert() -> None:
         assert f"| {trouble} | `{verdict}` | {said} |" in page
 
 
+@pytest.mark.parametrize("executions", [6, 12])
+def test_of_agents_that_are_as_good_as_expected_few_are_failing_at_any_minute_of_an_hour(executions: int) -> None:
+    """The docs say 2 of 10,000 hours, looked at every minute; by chance 30,000 hours may have some more."""
+    hours, random = 30_000, np.random.default_rng(executions)
+    ended = np.sort(random.uniform(0, hours, executions * hours))
+    failed = random.random(len(ended)) < 0.05
+    looks = np.arange(6, hours)[:, None] + np.arange(1, 61) / 60
+    first_1h, first_6h, last = (np.searchsorted(ended, looks - back) for back in (1, 6, 0))
+    so_far = np.concatenate([[0], failed.cumsum()])
+    place = np.arange(len(ended))
+    streak = (place - np.maximum.accumulate(np.where(failed, -1, place)))[last - 1]
+    counts = [so_far[last] - so_far[first_1h], last - first_1h, np.minimum(streak, last - first_6h)]
+    cases, at_look = np.unique(np.stack([one.ravel() for one in counts]), axis=1, return_inverse=True)
+    is_failing = np.array([_is_failing(*case) for case in cases.T.tolist()])[at_look].reshape(looks.shape)
+    assert 0 < is_failing.any(axis=1).sum() < 15
+
+
+def _is_failing(failures: int, executions: int, streak: int) -> bool:
+    """As the docs have it, at 95 % expected."""
+    by_hour, by_streak = chances([(failures, executions, 0.95), (streak, streak, 0.95)])
+    return (by_hour["is_improbable"] and failures * 2 >= executions) or (streak >= 2 and by_streak["is_improbable"])
+
+
 # -- in the terminal ---------------------------------------------------------------------------------------------------
 
 
