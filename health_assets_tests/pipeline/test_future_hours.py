@@ -1,4 +1,4 @@
-"""Hours that run or lie in the future, as older programs made them too: they never hide those that are over."""
+"""Hours of the future, as older programs made them: they never hide those that have begun."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,14 +37,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def test_the_endpoint_serves_the_newest_hour_that_is_over(made: Project, tmp_path: Path) -> None:
+def test_the_endpoint_serves_the_newest_hour_that_has_begun(made: Project, tmp_path: Path) -> None:
     facts = read_newest(made.settings, tmp_path, None, NOW)["snapshot"]
     assert facts is not None
     assert facts["hour"] == (HOURS.end - HOUR).isoformat()
     assert facts["model_hour"] == (HOURS.end - HOUR).isoformat()
     running = read_newest(made.settings, tmp_path, None, NOW - HOUR / 2)["snapshot"]
     assert running is not None
-    assert running["hour"] == START.isoformat(), "the hour that runs is not the newest"
+    assert running["hour"] == (HOURS.end - HOUR).isoformat(), "the hour that runs"
+    begun = read_newest(made.settings, tmp_path, None, NOW - 1.5 * HOUR)["snapshot"]
+    assert begun is not None
+    assert begun["hour"] == START.isoformat()
     later = read_newest(made.settings, tmp_path, None, FUTURE.end)["snapshot"]
     assert later is not None
     assert later["hour"] == FUTURE.start.isoformat()
@@ -54,7 +57,7 @@ def test_the_endpoint_serves_the_newest_hour_that_is_over(made: Project, tmp_pat
     assert read_session(made.settings, "monday", FUTURE.end) is None
 
 
-def test_the_best_model_is_that_of_the_newest_hour_that_is_over(made: Project) -> None:
+def test_the_best_model_is_that_of_the_newest_hour_that_has_begun(made: Project) -> None:
     assert best_model(made.warehouse, ["poor", "unknown"], NOW) == "unknown"
     assert best_model(made.warehouse, ["poor", "unknown"], FUTURE.end) == "poor", "of which nothing is known there"
 
@@ -65,7 +68,7 @@ def test_no_run_is_told_to_make_hours_of_the_future_too(made: Project) -> None:
     with made.warehouse.read() as session:
         found = left_behind(session, HourRange.of(START), (), made.settings, NOW)
         running = left_behind(session, HourRange.of(START), (), made.settings, NOW - HOUR / 2)
-        hours = report_hours(session, made.settings, None, NOW - HOUR / 2)
+        hours = report_hours(session, made.settings, None, NOW - 1.5 * HOUR)
     assert found == [HourRange.of(START + HOUR)]
     assert running == []
     assert hours.end == START + HOUR
