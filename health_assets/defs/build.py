@@ -18,7 +18,7 @@ from health_assets.defs.pipeline import pipeline_resource
 from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.pruning_job import prune_hours_job, prune_hours_schedule
 from health_assets.defs.run_retention import prune_runs_job, prune_runs_schedule
-from health_assets.defs.schedules import freshness_schedule, hourly_schedule
+from health_assets.defs.schedules import freshness_schedule, hourly_schedule, running_hour_schedule
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.specs import due_every_hour, shown_as_stored_in
 from health_assets.defs.survey import SYSTEM as SURVEY
@@ -90,6 +90,7 @@ def build_definitions(
     ]
     schedules = [
         hourly_schedule(names[JOB], settings, placement),
+        running_hour_schedule(names[JOB], settings, placement),
         freshness_schedule(names[FRESHNESS_JOB], settings, placement),
     ]
     if has_survey:

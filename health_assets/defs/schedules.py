@@ -1,4 +1,4 @@
-"""Schedules: the hourly materialization and the check that it happened.
+"""Schedules: the hourly materialization, that of the hour that runs, and the check that the newest is in time.
 
 A tick that has nothing to work on yet is skipped with a sentence that says so.
 """
@@ -8,15 +8,16 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from health_assets.core.errors import HealthAssetsError, NoRawRootError, NoWarehouseError, WarehouseBusyError
-from health_assets.core.hours import KEY_FORMAT, HourRange
+from health_assets.core.hours import KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
-from health_assets.defs.partitions import hours_tags
+from health_assets.defs.partitions import hours_of_tags, hours_tags
 from health_assets.defs.placement import STANDALONE, Placement
+from health_assets.defs.unfinished_runs import unfinished_runs
 from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets.logs.stores import require_root
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
-from health_assets.systems.due_hours import missed_hours
+from health_assets.systems.due_hours import missed_hours, running_hour
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 LOCK_TIMEOUT_S = 10.0
@@ -78,6 +79,43 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> list[HourRange]:
             return missed_hours(session, pipeline.settings, newest)
     except (NoWarehouseError, WarehouseBusyError):
         return [HourRange.of(newest)]
+
+
+def running_hour_schedule(
+    job_name: str, settings: Settings, placement: Placement = STANDALONE
+) -> dg.ScheduleDefinition:
+    """Materialize the hour that runs, every few minutes; off until somebody switches it on, since each time is a run.
+
+    The late-log sensor loads the lines.
+    """
+
+    @dg.schedule(
+        name=placement.name("running_hour"),
+        required_resource_keys={placement.resource},
+        job_name=job_name,
+        description="Materializes the hour that runs as it is so far, where logs have news of it.",
+        cron_schedule="*/5 * * * *",
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+    )
+    def _running_hour(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        pipeline, now = placement.pipeline(context), context.scheduled_execution_time.astimezone(UTC)
+        if any(
+            floor_hour(now) in (hours_of_tags(run.tags) or ()) for run in unfinished_runs(context.instance, job_name)
+        ):
+            return dg.SkipReason("a run of the hour is under way")
+        try:
+            with pipeline.waiting_at_most(LOCK_TIMEOUT_S).read() as session:
+                due = running_hour(session, settings, now)
+        except NoWarehouseError:
+            due = None
+        except WarehouseBusyError as error:
+            return dg.SkipReason(f"{error}; the next tick looks again")
+        if due is None:
+            return dg.SkipReason(f"nothing is new of the hour from {floor_hour(now):{KEY_FORMAT}}")
+        return dg.RunRequest(run_key=f"{now:{KEY_FORMAT}}", tags={**hours_tags(due.hours), **URGENT})
+
+    return _running_hour
 
 
 def freshness_schedule(job_name: str, settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:

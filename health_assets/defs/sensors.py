@@ -17,6 +17,7 @@ from health_assets.defs.partitions import hours_of_tags, hours_tags
 from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.schedules import NOTHING_YET, default_sensor_status
 from health_assets.defs.specs import ONLY_STALE_TAG
+from health_assets.defs.unfinished_runs import unfinished_runs
 from health_assets.defs.write_lock.run_owners import end_runs_of_the_dead, end_runs_that_never_registered
 from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.logs.stores import is_among, require_root
@@ -40,13 +41,6 @@ LOCK_TIMEOUT_S = 10.0
 MOST_BYTES = 64 << 20
 """Most of the logs that a tick loads itself, since Dagster gives it 60 s; more is loaded by a run."""
 LOSSES_TOLD = 3
-UNFINISHED = [
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 
 
 def late_logs_sensor(
@@ -80,7 +74,7 @@ def late_logs_sensor(
         if _has_instance(context):
             end_runs_of_the_dead(context.instance)  # else what is in the queue behind them would wait for ever
             end_runs_that_never_registered(context.instance, _registering(context, placement), time.time())
-        unfinished = _unfinished_runs(context, job_name)
+        unfinished = unfinished_runs(context.instance, job_name) if _has_instance(context) else []
         if any(ONLY_STALE_TAG in run.tags for run in unfinished):
             return dg.SkipReason("a run for late logs is under way")
         under_way = {hour for run in unfinished for hour in hours_of_tags(run.tags) or ()}
@@ -203,10 +197,3 @@ def _registering(context: dg.SensorEvaluationContext, placement: Placement) -> C
         return placement.resource in repository.get_job(run.job_name).get_required_resource_defs()
 
     return is_ours
-
-
-def _unfinished_runs(context: dg.SensorEvaluationContext, job_name: str) -> Sequence[dg.DagsterRun]:
-    """The runs of the job that have not ended yet."""
-    if not _has_instance(context):
-        return []
-    return context.instance.get_runs(dg.RunsFilter(job_name=job_name, statuses=UNFINISHED))

@@ -142,6 +142,26 @@ def test_the_schedule_requests_one_run_from_the_last_materialized_hour_to_the_ne
     assert requested_hours(schedule_tick(built.world, built.instance, moment).tags) == hours
 
 
+def test_the_schedule_of_the_running_hour_requests_it_where_logs_have_news_and_no_run_makes_it(
+    tmp_path: Path, built: Built
+) -> None:
+    world, now = World.at(tmp_path / "running"), NOON + HOUR / 2
+
+    def tick(instance: dg.DagsterInstance = built.instance) -> ScheduleExecutionData:
+        return evaluated_schedule(world, instance, now, "running_hour")
+
+    assert tick().skip_message == "nothing is new of the hour from 2026-06-07-12:00"
+    world.write("a.jsonl", [execution(NOON - HOUR, "before"), execution(NOON, "so far", minute=10)])
+    world.materialize(HourRange.of(NOON - HOUR), only=FLEET)
+    assert [requested_hours(request.tags) for request in tick().run_requests] == [HourRange.of(NOON)]
+    with dg.instance_for_test() as instance:
+        job, tags = world.definitions().resolve_job_def(JOB), hours_tags(HourRange.of(NOON))
+        instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=tags)
+        assert tick(instance).skip_message == "a run of the hour is under way"
+    world.materialize(HourRange.of(NOON), only=FLEET)
+    assert tick().skip_message == "nothing is new of the hour from 2026-06-07-12:00"
+
+
 def test_the_schedule_requests_only_the_newest_finished_hour_of_an_empty_warehouse(
     tmp_path: Path, built: Built
 ) -> None:
@@ -220,7 +240,7 @@ def test_schedules_start_by_themselves_unless_the_setting_says_otherwise(built: 
         schedules = world.definitions().get_repository_def().schedule_defs
         assert {schedule.name: schedule.default_status for schedule in schedules} == dict.fromkeys(
             ("hourly", "freshness", "survey", "prune_run_history_daily", "prune_old_hours_daily"), expected
-        )
+        ) | {"running_hour": dg.DefaultScheduleStatus.STOPPED}
 
 
 def test_schedules_and_sensor_run_by_themselves(built: Built) -> None:
