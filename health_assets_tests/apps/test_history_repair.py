@@ -230,22 +230,12 @@ def test_an_hour_that_ends_is_looked_for_though_no_file_has_changed(
     assert len(asked) == 2
 
 
-def test_an_hour_that_was_written_before_it_was_over_is_copied_when_it_is(project: Project, folder: Path) -> None:
-    history = History(folder)
-    assert history.newest("agents") == RUNNING - HOUR
-    fill_all(project, folder, RUNNING + HOUR)
-    history.look()
-    assert history.newest("agents") == RUNNING
-
-
-def test_a_survey_is_copied_in_its_own_hour(project: Project, tmp_path: Path) -> None:
-    own = project.copied(tmp_path / "project")
-    own.change("INSERT INTO partition_states BY NAME SELECT * REPLACE ('survey_summary' AS asset) "
-               "FROM partition_states WHERE asset = 'agent_health'")  # fmt: skip
-    folder = tmp_path / "history"
-    fill_all(own, folder, NOW)
-    history = History(folder)
-    assert (history.newest("survey"), history.newest("agents")) == (RUNNING, RUNNING - HOUR)
+def test_the_hour_that_runs_is_copied_and_one_that_has_not_begun_is_not(
+    project: Project, folder: Path, tmp_path: Path
+) -> None:
+    assert History(folder).newest("agents") == RUNNING
+    fill_all(project, tmp_path / "before", RUNNING - timedelta(minutes=1))
+    assert History(tmp_path / "before").newest("agents") == RUNNING - HOUR
 
 
 def test_a_filling_that_finds_nothing_new_leaves_the_account_and_all_files(project: Project, folder: Path) -> None:
@@ -322,7 +312,7 @@ def test_what_no_release_declares_any_more_goes_from_the_disk(project: Project, 
     (folder / "gone").mkdir()
     for path in ("gone/2026-06-07.1.arrow", "whole/former.1.arrow"):
         (folder / path).write_text("old")
-    fill(project.settings, folder, project.warehouse, RUNNING + HOUR)
+    fill(project.settings, folder, project.warehouse, NOW - HOUR)  # which has other hours
     assert not list(folder.rglob("*.1.arrow"))
     after = read_account(folder)
     assert after is not None
