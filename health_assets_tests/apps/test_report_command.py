@@ -187,7 +187,8 @@ def test_an_hour_that_has_not_begun_is_no_reason_to_materialize(made: Project) -
 def test_an_hour_of_the_future_hides_no_other(made: Project) -> None:
     with made.warehouse.read() as session:
         assert report_hours(session, made.settings, None, NOW) == HourRange.of(LAST).extended_back(23)
-        before = LAST + timedelta(minutes=59)
+        assert report_hours(session, made.settings, None, LAST + timedelta(minutes=1)).end == LAST + HOUR
+        before = LAST - timedelta(minutes=1)
         assert report_hours(session, made.settings, None, before).end == LAST
         with pytest.raises(HealthAssetsError, match="no scores"):
             report_hours(session, made.settings, None, START - HOUR)
