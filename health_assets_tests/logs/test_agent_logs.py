@@ -146,8 +146,7 @@ def test_a_session_of_claude_code_and_its_logs_tell_of_the_same_executions(proje
 
 def test_logs_of_an_older_claude_code_have_turns_from_prompt_to_prompt(project: Project) -> None:
     def old(record: dict[str, Any]) -> dict[str, Any]:
-        names = ("prompt.id", "event.sequence", "query_source", "request_id", "tool_use_id")
-        return record | {"attributes": [one for one in record["attributes"] if one["key"] not in names]}
+        return made.without(record, "prompt.id", "event.sequence", "query_source", "request_id", "tool_use_id")
 
     records = [
         made.claude("user_prompt", 0), made.claude_request(1, "r"), made.claude_decision(2, "t"),
@@ -166,6 +165,54 @@ def test_a_turn_of_claude_code_that_only_asked_for_a_tool_is_open_also_where_ano
     later = made.claude("user_prompt", 10, "p-2"), made.claude_request(11, "s", "p-2"), made.claude_text(11, "s", "p-2")
     ingested(project, logs=line_of("claude_code", made.claude("user_prompt", 0), made.claude_request(1, "r"), *later))
     assert rows_of(project, "executions", "execution_id") == [("p-2",)]
+
+
+SUBAGENT = [
+    made.claude("user_prompt", 0),
+    made.claude_decision(0.113, "toolu_9", tool_name="Agent"),
+    made.claude_request(0.13, "req_10", duration_ms=36),  # it asked for the subagent: it began before the tool did
+    made.claude_decision(0.192, "toolu_11"),
+    made.claude_request(0.198, "req_12", duration_ms=67, query_source="agent:builtin:general-purpose"),
+    made.claude_tool(0.221, "toolu_11"),
+    made.claude_request(0.28, "req_16", duration_ms=5, query_source="agent:builtin:general-purpose"),
+    made.claude_text(0.28, "req_16", query_source="agent:builtin:general-purpose"),
+    made.claude_tool(0.282, "toolu_9", tool_name="Agent"),
+    made.claude_request(0.35, "req_18", duration_ms=60),
+    made.claude_text(0.35, "req_18"),
+]
+"""A turn with a subagent, in the order and with the times of a recorded one."""
+SUBAGENTS_TEXT = f"Claude Code {agent_log_sessions.NO_EVENT}"
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_tool_of_claude_code_is_one_action_and_one_call_whether_or_not_a_subagents_answers_are_told_apart(
+    project: Project, is_told: bool
+) -> None:
+    records = SUBAGENT if is_told else [made.without(record, "query_source") for record in SUBAGENT]
+    ingested(project, logs=line_of("claude_code", *records))
+    actions = ["Agent", "Bash"]
+    assert rows_of(project, "executions", *RUN) == [("p-1", "success", None, after(0), after(0.35), 2, 0, actions)]
+    assert rows_of(project, "tool_calls", "call_id") == [("toolu_11",), ("toolu_9",)]
+    assert lines_of(project)[1] == {SUBAGENTS_TEXT: 1}
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_turn_of_claude_code_whose_subagent_is_at_work_is_open(project: Project, is_told: bool) -> None:
+    records = SUBAGENT[:8] if is_told else [made.without(record, "query_source") for record in SUBAGENT[:8]]
+    project.write_bytes("logs.jsonl", line_of("claude_code", *records))
+    assert read(project) == []
+    waiting = {f"Claude Code {coding_turns.OPEN_TURN}": 1, f"Claude Code {coding_turns.UNANSWERED}": 1}
+    assert lines_of(project)[1] == {SUBAGENTS_TEXT: 1, **waiting}
+
+
+def test_a_result_of_claude_code_that_comes_once_the_agent_went_on_is_no_second_action(project: Project) -> None:
+    records = [
+        made.claude("user_prompt", 0), made.claude_decision(1, "t"), made.claude_request(2, "r"),
+        made.claude_request(3, "s"), made.claude_tool(4, "t"), made.claude_request(5, "u"), made.claude_text(5, "u"),
+    ]  # fmt: skip
+    project.write_bytes("logs.jsonl", line_of("claude_code", *records))
+    assert [(run["status"], run["actions"], run["api_calls"]) for run in read(project)] == [("success", ["Bash"], 3)]
+    assert lines_of(project)[1] == {}
 
 
 @pytest.mark.parametrize(
@@ -430,12 +477,10 @@ def test_an_inspection_names_logs_of_coding_agents(project: Project, agent: str)
 
 
 def test_an_event_that_cannot_be_used_is_rejected_once_a_line_with_its_reason_alone(project: Project) -> None:
-    def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
-        return record | {"attributes": [one for one in record["attributes"] if one["key"] not in names]}
-
     records = [
-        without(made.claude("user_prompt", 0), "session.id"),
-        without(made.claude("user_prompt", 1), "event.timestamp") | {"timeUnixNano": "0", "observedTimeUnixNano": ""},
+        made.without(made.claude("user_prompt", 0), "session.id"),
+        made.without(made.claude("user_prompt", 1), "event.timestamp")
+        | {"timeUnixNano": "0", "observedTimeUnixNano": ""},
         made.claude("user_prompt", 2, event__timestamp="at noon"),
         made.claude_tool(3, "toolu_1", tool_name=None),
         made.claude_tool(4, "toolu_2", tool_name=None),

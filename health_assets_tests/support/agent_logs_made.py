@@ -26,6 +26,11 @@ def attributes(values: Record) -> list[Record]:
     return [{"key": key, "value": value(of)} for key, of in values.items()]
 
 
+def without(record: Record, *names: str) -> Record:
+    """A log record without these attributes."""
+    return record | {"attributes": [one for one in record["attributes"] if one["key"] not in names]}
+
+
 def claude(name: str, seconds: float, prompt_id: str | None = "p-1", **values: Any) -> Record:
     """A log record of Claude Code, which has the event's whole name in its body alone."""
     prompt = {} if prompt_id is None else {"prompt.id": prompt_id}
@@ -59,10 +64,11 @@ def claude_tool(seconds: float, call_id: str, prompt: str | None = "p-1", **valu
     return claude("tool_result", seconds, prompt, **own | values)
 
 
-def claude_decision(seconds: float, call_id: str, decision: str = "accept", prompt: str | None = "p-1") -> Record:
-    return claude(
-        "tool_decision", seconds, prompt, decision=decision, source="config", tool_name="Bash", tool_use_id=call_id
-    )
+def claude_decision(
+    seconds: float, call_id: str, decision: str = "accept", prompt: str | None = "p-1", tool_name: str = "Bash"
+) -> Record:
+    own = {"decision": decision, "source": "config", "tool_name": tool_name, "tool_use_id": call_id}
+    return claude("tool_decision", seconds, prompt, **own)
 
 
 CLAUDE = [

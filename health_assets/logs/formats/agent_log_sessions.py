@@ -45,6 +45,8 @@ CONTEXT_SUFFIX = re.compile(r"\[\w{1,10}\]$")
 """What Claude Code appends to the name of a model for the size of its context."""
 MAIN_SOURCES = re.compile(r"sdk|main|repl_main_thread(:.*)?")
 """What asks a model for the agent itself, rather than for a subagent, a title or a summary."""
+SUBAGENT_TOOLS = {"Agent", "Task"}
+"""Names of the tool by which Claude Code asks a subagent, and waits for it."""
 BAD_STATUS = 400
 
 
@@ -88,11 +90,15 @@ class _LoggedTurn(Turn):
 
     Args:
         line: number of the last line that tells of it.
-        at_work: ids of calls that have no result yet.
-        at_last_answer: those of them that had begun by the last answer.
+        call_ids: ids of its tool calls, each of which is one action.
+        without_result: the events that tell of calls which have no result yet, by the calls' ids.
+        at_work: ids of those of them that the agent waits for.
+        at_last_answer: those of these that had begun by the last answer.
     """
 
     line: int
+    call_ids: set[str] = field(default_factory=set)
+    without_result: dict[str, Event] = field(default_factory=dict)
     at_work: set[str] = field(default_factory=set)
     at_last_answer: set[str] = field(default_factory=set)
 
@@ -135,7 +141,7 @@ class _Session:
         return turn.is_certain or turn is not self.turns[-1]
 
     def _closed(self, turn: _LoggedTurn) -> Iterator[Line]:
-        self._note(UNANSWERED, len(turn.at_work))
+        self._note(UNANSWERED, len(turn.without_result))
         if turn.is_untouched:
             self._note(UNTOUCHED)
         elif turn.outcome is None or turn.at_work or not self._is_over(turn):
@@ -220,8 +226,7 @@ class _Session:
         if turn is not None and is_main:
             turn.api_calls += 1
             turn.model = turn.model or model
-            self._note(UNANSWERED, len(turn.at_work & turn.at_last_answer))  # the agent went on without their results
-            turn.at_work -= turn.at_last_answer
+            turn.at_work -= turn.at_last_answer  # the agent went on without their results
             turn.at_last_answer = set(turn.at_work)
             turn.end(SUCCESS, event.at, is_certain=is_certain)
         return self._model_call(event, turn, call_id, SUCCESS, latency_ms) | present(usage)
@@ -265,7 +270,9 @@ class _Session:
         if call_id is not None or not is_allowed:
             turn.actions.append(tool)
         if call_id is not None and is_allowed:
+            turn.call_ids.add(call_id)
             turn.at_work.add(call_id)
+            turn.without_result[call_id] = event
 
     def _tool_ended(self, event: Event, call_id: str | None, tool: str | None, error: str | None) -> Iterator[Record]:
         """The tool call of a result."""
@@ -273,9 +280,12 @@ class _Session:
         if tool is None:
             raise UnusableRecordError("name of a tool is missing")
         if turn is not None:
-            if call_id is None or (call_id not in turn.at_work and call_id not in self._denied):
+            if call_id is None or (call_id not in turn.call_ids and call_id not in self._denied):
                 turn.actions.append(tool)
-            turn.at_work.discard(call_id or "")
+            if call_id is not None:
+                turn.call_ids.add(call_id)
+                turn.at_work.discard(call_id)
+                turn.without_result.pop(call_id, None)
             turn.go_on()
         if call_id in self._denied:
             return
@@ -294,20 +304,21 @@ class _ClaudeCode(_Session):
 
     def _event(self, event: Event) -> Iterator[Record]:
         values = event.values
-        is_main = MAIN_SOURCES.fullmatch(as_name(values.get("query_source")) or "main") is not None
         call_id = as_name(values.get("tool_use_id"))
         if event.name == "user_prompt":
             self._begin(event, as_name(values.get("app.version")) or event.version)
         elif event.name == "api_request":
             latency_ms, own_id = as_number(values.get("duration_ms")), as_name(values.get("request_id"))
+            is_main = self._is_main(event)
             yield self._answered(event, _claude_usage(values), latency_ms, call_id=own_id, is_main=is_main)
-        elif event.name == "assistant_response" and is_main:
+        elif event.name == "assistant_response" and self._is_main(event):
             self._tells_texts, turn = True, self._turn_of(event)
             if turn is not None and turn.outcome == SUCCESS:
                 turn.is_certain = True
         elif event.name == "api_error":
             own_id = as_name(values.get("request_id"))
-            yield self._failed(event, call_id=own_id, is_main=is_main, status=values.get("status_code"))
+            status, is_main = values.get("status_code"), self._is_main(event)
+            yield self._failed(event, call_id=own_id, is_main=is_main, status=status)
         elif event.name == "tool_decision":
             self._asked_for(event, call_id, is_allowed=values.get("decision") != "reject")
         elif event.name == "tool_result":
@@ -317,6 +328,15 @@ class _ClaudeCode(_Session):
             )
         else:
             self._note(NO_EVENT)
+
+    def _is_main(self, event: Event) -> bool:
+        """Whether a model was asked for the agent itself; where that is not told, unless a subagent was at work."""
+        query_source = as_name(event.values.get("query_source"))
+        if query_source is not None:
+            return MAIN_SOURCES.fullmatch(query_source) is not None
+        turn, asked_at = self._turn_of(event), _before(event.at, as_number(event.values.get("duration_ms")))
+        calls = turn.without_result.values() if turn else ()
+        return not any(call.values["tool_name"] in SUBAGENT_TOOLS and call.at <= asked_at for call in calls)
 
     def _is_over(self, turn: _LoggedTurn) -> bool:
         """Whether its last answer has a text, which hands back; older versions do not tell which answers have one."""
