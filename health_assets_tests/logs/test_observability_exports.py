@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -295,6 +296,49 @@ def test_agents_of_the_sdk_that_hand_over_are_executions_and_one_that_is_a_tool_
     found = statuses(project, [trace, model, inner, tool, handoff, agent, other])
     assert found == [("advisor", "success", None), ("gardener", "success", None)]
     assert project.query("SELECT count(DISTINCT session_id) FROM executions") == [(1,)]
+
+
+@pytest.mark.parametrize("name", ["agents.jsonl", "agents-new.jsonl"])
+def test_spans_of_the_agents_sdk_may_come_in_any_order(project: Project, name: str) -> None:
+    records = made.AGENTS if name == "agents.jsonl" else made.AGENTS_NEW
+    expected = [("advisor", "success", None), ("advisor", "failure", "no such field"), ("advisor", "success", None)]
+    for seed in range(5):
+        assert statuses(project, Random(seed).sample(records, len(records))) == expected
+
+
+def test_the_last_call_of_an_agent_of_the_sdk_is_the_one_that_ended_last_wherever_it_stands(project: Project) -> None:
+    trace, model, _, agent = made.agents_records(0)
+    unanswered = model["span_data"] | {"output": None, "usage": None}
+    failed = model | {"id": "span_0", "span_data": unanswered, "started_at": made.at(4), "ended_at": made.at(5)}
+    assert statuses(project, [agent, failed, model, trace]) == [("advisor", "failure", openai_agents.NO_ANSWER)]
+    first = failed | {"started_at": made.at(0), "ended_at": made.at(1)}
+    assert statuses(project, [agent, model, first, trace]) == [("advisor", "success", None)]
+
+
+def test_an_agent_of_the_sdk_whose_calls_are_not_in_its_file_is_counted(project: Project) -> None:
+    trace, model, tool, agent = made.agents_records(0)
+    for records, count in (
+        ([trace, agent], 1),
+        ([agent | {"ended_at": None}], 0),
+        ([agent, model], 0),
+        ([agent, tool], 0),
+    ):
+        project.write_bytes("a.jsonl", as_lines(records))
+        assert lines_of(project)[1][openai_agents.WITHOUT_CALLS] == count
+
+
+def test_ids_and_types_of_the_agents_sdk_may_be_numbers(project: Project) -> None:
+    trace, model, _, agent = made.agents_records(0)
+    odd = model | {"id": 8, "parent_id": 7, "span_data": {"type": 3}}
+    assert statuses(project, [trace, odd, agent | {"id": 7}]) == [("advisor", "success", None)]
+    assert rejected(project) == []
+
+
+def test_a_failed_call_of_the_agents_sdk_without_its_times_is_rejected_and_fails_its_agent(project: Project) -> None:
+    trace, model, _, agent = made.agents_records(0)
+    failed = model | {"id": "span_0", "started_at": None, "error": {"message": "broken", "data": None}}
+    assert statuses(project, [trace, model, failed, agent]) == [("advisor", "failure", "broken")]
+    assert rejected(project) == ["started_at is missing"]
 
 
 def test_a_response_of_the_agents_sdk_names_no_model_and_one_with_an_error_failed(project: Project) -> None:

@@ -5,7 +5,7 @@ instrumentation of OpenInference or Logfire makes of the same runs, which is OTL
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from health_assets.logs.formats.foreign_lines import (
     Line,
@@ -29,6 +29,7 @@ TOOL = "OpenAI Agents SDK"
 TRACE, SPAN = "trace", "trace.span"
 KINDS = {"agent": "invoke_agent", "generation": "chat", "response": "chat", "function": "execute_tool"}
 TRACE_LINE = "trace of the OpenAI Agents SDK: its session is that of its agents, and nothing else of it is read"
+WITHOUT_CALLS = "agent of the OpenAI Agents SDK without an error whose calls are not in its file: counted as a success"
 TOLD_TO_THE_MODEL = "(non-fatal)"
 """How the message of a tool's error ends where the agent went on with it."""
 NO_ANSWER = "the model gave no answer"
@@ -62,6 +63,7 @@ def read_lines(source: Source) -> Iterator[Line]:
             yield item
         else:
             yield from spans.lines(*item)
+    yield from spans.lines_of_agents()
 
 
 def read_document(source: Source) -> Iterator[Line]:
@@ -85,10 +87,35 @@ def read_document(source: Source) -> Iterator[Line]:
         document.finish()
     except DocumentError as error:
         yield rejected(number + 1, error.piece, error.reason)
+    yield from spans.lines_of_agents()
+
+
+class _Ended(NamedTuple):
+    """A span that may tell whether its agent failed; they sort by their ends, those within another one before it.
+
+    Args:
+        ended_ns: when it ended.
+        minus_started_ns: when it started, the later first.
+        number: its place in the file.
+        kind: its type; `turn` of a span around what an agent does at once.
+        key: ids of its trace and its own.
+        parent: ids of its trace and of the span that it is within.
+        error: its own error.
+    """
+
+    ended_ns: int
+    minus_started_ns: int
+    number: int
+    kind: str
+    key: tuple[str, str]
+    parent: tuple[str, str]
+    error: str | None
 
 
 class _Spans:
-    """What is known after some traces and spans, which are written when a trace starts and when a span ends.
+    """What is known after some traces and spans.
+
+    Spans may come in any order. So agents are known to have failed at the end of the file.
 
     Args:
         source: the file.
@@ -97,37 +124,77 @@ class _Spans:
     def __init__(self, source: Source) -> None:
         self._notes = source.notes
         self._sessions: dict[str, str] = {}
-        self._failures: dict[tuple[str, str], str] = {}  # of what is below a span, if nothing succeeded since
+        self._agents: list[tuple[int, str, Record]] = []
+        self._ended: list[_Ended] = []
 
     def lines(self, number: int, record: Any) -> Iterator[Line]:
-        """The span, or what of it cannot be used; a trace is counted."""
-        told = as_object(record)
+        """The span, or what of it cannot be used; a trace is counted, and an agent comes at the end of the file."""
+        members = as_object(record)
         try:
-            trace_id = as_name(told.get("id" if told.get("object") == TRACE else "trace_id"))
-            if told.get("object") not in (TRACE, SPAN):
+            trace_id = as_name(members.get("id" if members.get("object") == TRACE else "trace_id"))
+            if members.get("object") not in (TRACE, SPAN):
                 raise UnusableRecordError(f"object must be {TRACE} or {SPAN}")
             if trace_id is None:
                 raise UnusableRecordError("the id of the trace is missing")
-            if told["object"] == SPAN:
-                yield line_of_spans(number, [self._span(trace_id, told)], TOOL)
+            if members["object"] == SPAN:
+                yield from self._lines_of_span(number, trace_id, members)
                 return
             self._notes[TRACE_LINE] += 1
-            if session := as_name(told.get("group_id")):
+            if session := as_name(members.get("group_id")):
                 self._sessions[trace_id] = session
         except UnusableRecordError as error:
             yield rejected(number, record, str(error))
 
-    def _span(self, trace_id: str, record: Record) -> Record:
-        data, own_id, parent = as_object(record.get("span_data")), as_name(record.get("id")), record.get("parent_id")
-        kind = as_name(data.get("type"))
+    def lines_of_agents(self) -> Iterator[Line]:
+        """The spans of the agents, once all spans of the file are known."""
+        failures = _failures_of_agents(self._ended)
+        parents = {ended.parent for ended in self._ended}
+        for number, trace_id, record in self._agents:
+            key = (trace_id, record["id"])
+            if key not in parents and key not in failures and record["ended_at"] is not None:
+                self._notes[WITHOUT_CALLS] += 1
+            try:
+                yield line_of_spans(number, [self._span(trace_id, record, failures.get(key))], TOOL)
+            except UnusableRecordError as error:
+                yield rejected(number, record, str(error))
+
+    def _lines_of_span(self, number: int, trace_id: str, record: Record) -> Iterator[Line]:
+        data, own_id, parent_id = as_object(record.get("span_data")), as_name(record.get("id")), record.get("parent_id")
+        kind, told = as_name(data.get("type")), as_object(record.get("error"))
         if own_id is None or kind is None:
             raise UnusableRecordError("the id or the type of the span is missing")
-        error = self._failure(kind, trace_id, own_id, as_name(parent), record)
+        record = record | {"id": own_id, "span_data": data | {"type": kind}}  # which may be numbers
+        error = _error(told) if told else _missing_answer(kind, data)
+        is_turn = as_object(data.get("data")).get("sdk_span_type") == "turn"
+        is_caught = kind == "function" and (as_name(told.get("message")) or "").endswith(TOLD_TO_THE_MODEL)
+        self._ended.append(
+            _Ended(
+                *self._order(record), number, kind="turn" if is_turn else kind, key=(trace_id, own_id),
+                parent=(trace_id, as_name(parent_id) or ""), error=None if is_caught else error,
+            )
+        )  # fmt: skip
+        if kind == "agent":
+            read = {name: record.get(name) for name in ("id", "parent_id", "started_at", "ended_at", "error")}
+            self._agents.append((number, trace_id, read | {"span_data": {"type": kind, "name": data.get("name")}}))
+        else:
+            yield line_of_spans(number, [self._span(trace_id, record, error)], TOOL)
+
+    def _order(self, record: Record) -> tuple[int, int]:
+        """When a span ended and started; where it does not tell, the times of the one before it in the file."""
+        try:
+            started_at, ended_at = (as_time(record.get(name), name) for name in ("started_at", "ended_at"))
+        except UnusableRecordError:
+            return self._ended[-1][:2] if self._ended else (0, 0)
+        return int(unix_nano(ended_at)), -int(unix_nano(started_at))
+
+    def _span(self, trace_id: str, record: Record, error: str | None) -> Record:
+        """The span of a record that has an id and a type."""
+        data, kind = record["span_data"], record["span_data"]["type"]
         scope = f"openai agents {trace_id}"
         span = {
             "traceId": trace_id_of(trace_id.removeprefix("trace_"), "openai agents"),
-            "spanId": span_id_of(own_id, scope),
-            "parentSpanId": span_id_of(name, scope) if (name := as_name(parent)) else None,
+            "spanId": span_id_of(record["id"], scope),
+            "parentSpanId": span_id_of(name, scope) if (name := as_name(record.get("parent_id"))) else None,
             "name": as_name(data.get("name")) or kind,
             "startTimeUnixNano": unix_nano(as_time(record.get("started_at"), "started_at")),
             "endTimeUnixNano": _end(record),
@@ -135,26 +202,6 @@ class _Spans:
             "status": status_of(error),
         }
         return present(span)
-
-    def _failure(self, kind: str, trace_id: str, own_id: str, parent_id: str | None, record: Record) -> str | None:
-        """The error of a span; an agent failed, too, where something below it did and no model went on after that."""
-        data, error = as_object(record.get("span_data")), as_object(record.get("error"))
-        own = _error(error) if error else _missing_answer(kind, data)
-        below = self._failures.pop((trace_id, own_id), None)
-        if kind == "agent":
-            return below if own is None else own
-        parent = (trace_id, parent_id or "")
-        is_turn = as_object(data.get("data")).get("sdk_span_type") == "turn"
-        if is_turn or KINDS.get(kind) == "chat":
-            self._failures.pop(parent, None)
-            ends = below if own is None else own
-        elif kind == "function":
-            ends = None if (as_name(error.get("message")) or "").endswith(TOLD_TO_THE_MODEL) else own
-        else:
-            ends = below
-        if ends is not None:
-            self._failures[parent] = ends
-        return own
 
     def _attributes(self, trace_id: str, kind: str, data: Record) -> Record:
         own: Record = {"gen_ai.operation.name": KINDS.get(kind)}
@@ -175,6 +222,27 @@ class _Spans:
                 "gen_ai.input.messages": dumped(data["input"]) if as_list(data.get("input")) else None,
             }
         return own
+
+
+def _failures_of_agents(spans: list[_Ended]) -> dict[tuple[str, str], str]:
+    """The errors of agents: an agent failed, too, where something within it did and no model went on after that."""
+    failures: dict[tuple[str, str], str] = {}
+    within: dict[tuple[str, str], str] = {}  # the failure within a span, if nothing succeeded since
+    for span in sorted(spans, key=lambda span: span[:3]):
+        below = within.pop(span.key, None)
+        error = below if span.error is None else span.error
+        if span.kind == "agent":
+            if error is not None:
+                failures[span.key] = error
+            continue
+        if span.kind == "turn" or KINDS.get(span.kind) == "chat":
+            within.pop(span.parent, None)
+            ends = error
+        else:
+            ends = span.error if span.kind == "function" else below
+        if ends is not None:
+            within[span.parent] = ends
+    return failures
 
 
 def _usage(usage: Record) -> Record:
