@@ -385,13 +385,57 @@ def test_logs_are_the_same_in_every_spelling_order_and_form(project: Project, ag
         ],
         "logs.json": [json.dumps({"resourceLogs": resources}, indent=1).encode(), made.dumped(lines)],
     }  # fmt: skip
-    if agent == "claude_code":  # the only one that numbers its events, so that those of a moment may come in any order
-        forms["logs.jsonl"].append(made.dumped(mixed))
+    forms["logs.jsonl"].append(made.dumped(mixed))
     for name, contents in forms.items():
         for place, content in enumerate(contents):
             (project.raw / "logs.jsonl").unlink(missing_ok=True)
             project.write_bytes(name, content)
             assert [sorted(map(str, read(project, kind))) for kind in kinds] == expected, (name, place)
+
+
+def gemini_write(seconds: float) -> dict[str, Any]:
+    return made.gemini_tool(seconds, function_name="write_file", function_args="{}", success=False, error="full")
+
+
+OF_ONE_MOMENT = {
+    "claude_code": [
+        made.claude("user_prompt", 0), made.claude_request(1, "r1"), made.claude_decision(1, "t1"),
+        made.claude_decision(1, "t2", tool_name="Write"), made.claude_tool(1, "t1"),
+        made.claude_tool(1, "t2", tool_name="Write", success="false"), made.claude_request(2, "r2"),
+        made.claude_text(2, "r2"),
+    ],
+    "codex": [
+        made.codex("user_prompt", 0), made.codex_request(0.9), *made.codex_answer(1), *made.codex_tool(1.5, "t1"),
+        *made.codex_tool(1.5, "t2", code=3), made.codex_request(1.5), *made.codex_answer(2),
+    ],
+    "gemini_cli": [
+        made.gemini("user_prompt", 0), made.gemini_answer(1), made.gemini_tool(1), gemini_write(1), made.gemini_answer(2),
+        made.gemini("conversation_finished", 2, None),
+    ],
+}  # fmt: skip
+"""A turn with two tools, many of whose events are of one moment."""
+
+
+@pytest.mark.parametrize(
+    ("agent", "actions"),
+    [
+        ("claude_code", ["Bash", "Write"]),
+        ("codex", ["exec_command"] * 2),
+        ("gemini_cli", ["run_shell_command", "write_file"]),
+    ],
+)
+def test_events_of_one_moment_are_the_same_turn_in_every_order(
+    project: Project, agent: str, actions: list[str]
+) -> None:
+    records = [made.without(record, "event.sequence") for record in OF_ONE_MOMENT[agent]]
+    found = set()
+    for seed in range(20):
+        lines = [made.line(agent, [record]) for record in Random(seed).sample(records, len(records))]
+        project.write_bytes("logs.jsonl", made.dumped(lines))
+        [run] = read(project)
+        assert (run["status"], run["actions"], run["api_calls"], run["error_count"]) == ("success", actions, 2, 1)
+        found.add(str([sorted(map(str, read(project, kind))) for kind in ("execution", "model_call", "tool_call")]))
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("agent", made.SESSIONS)

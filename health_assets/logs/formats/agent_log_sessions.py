@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any, ClassVar
 
 from health_assets.logs.conventions import UNKNOWN_MODEL
@@ -75,9 +76,25 @@ def _lines_of_sessions(source: Source, events: Iterable[Event]) -> Iterator[Line
         else:
             sessions[event.prefix, session_id].append(event)
     for prefix, session_id in sorted(sessions):
-        own = sorted(sessions[prefix, session_id], key=lambda event: event.order)
-        lines += _SESSIONS[prefix](source=source, session_id=session_id).lines(own)
+        session = _SESSIONS[prefix](source=source, session_id=session_id)
+        lines += session.lines(_in_order(sessions[prefix, session_id], session.names))
     yield from sorted(dict.fromkeys(lines), key=lambda line: line.number)
+
+
+def _in_order(events: Iterable[Event], names: tuple[str, ...]) -> Iterator[Event]:
+    """The events of a session by time, whatever lines they stand in.
+
+    Args:
+        events: all of them.
+        names: of events, in the order in which those of one moment follow one another.
+    """
+    ranks = {name: rank for rank, name in enumerate(names)}
+
+    def order(event: Event) -> tuple[datetime, int, int, int]:
+        return *event.order, ranks.get(event.name, len(ranks))
+
+    for _, group in groupby(sorted(events, key=order), key=order):
+        yield from sorted(group, key=lambda event: sorted((name, str(of)) for name, of in event.values.items()))
 
 
 def _session_id(event: Event) -> str | None:
@@ -120,6 +137,8 @@ class _Session:
 
     tool: ClassVar[str]
     agent_id: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]
+    """Names of events, in the order in which those of one moment follow one another."""
 
     def lines(self, events: Iterable[Event]) -> Iterator[Line]:
         """The records of these events, which come in order."""
@@ -300,6 +319,7 @@ class _ClaudeCode(_Session):
     """A session of Claude Code."""
 
     tool, agent_id = "Claude Code", "claude-code"
+    names = ("user_prompt", "api_request", "assistant_response", "api_error", "tool_decision", "tool_result")
     _tells_texts = False
 
     def _event(self, event: Event) -> Iterator[Record]:
@@ -347,6 +367,7 @@ class _Codex(_Session):
     """A conversation of Codex."""
 
     tool, agent_id = "Codex", "codex"
+    names = ("user_prompt", "api_request", "sse_event", "tool_decision", "tool_result")
     _requested_at: datetime | None = None
 
     def _event(self, event: Event) -> Iterator[Record]:
@@ -387,6 +408,7 @@ class _GeminiCli(_Session):
     """A session of Gemini CLI."""
 
     tool, agent_id = "Gemini CLI", "gemini-cli"
+    names = ("user_prompt", "api_response", "api_error", "tool_call", "conversation_finished")
 
     def _prompt_id(self, event: Event) -> str | None:
         """The prompt's id begins with that of the session; other ids are of what no user asked for."""

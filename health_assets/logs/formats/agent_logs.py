@@ -89,7 +89,7 @@ class Event:
 
     @property
     def order(self) -> tuple[datetime, int, int]:
-        """Its place among the events of a session; events that share it stand as they were written."""
+        """Its place among the events of a session, which those of one moment may share."""
         return self.at, as_count(self.values.get("event.sequence")) or 0, as_count(self.nanoseconds) or 0
 
 
