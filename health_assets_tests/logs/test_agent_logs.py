@@ -10,7 +10,7 @@ import pytest
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
-from health_assets.logs.formats import AGENT_LOGS, agent_log_sessions, agent_logs, coding_turns
+from health_assets.logs.formats import AGENT_LOGS, agent_log_turns, agent_logs, coding_turns
 from health_assets.logs.inspection import files_at, inspected
 from health_assets.logs.limits import current_limits
 from health_assets.logs.otlp_evaluations import NOT_USED
@@ -107,7 +107,7 @@ def test_what_logs_of_claude_code_hold_besides_is_counted(project: Project) -> N
         f"Claude Code {coding_turns.OPEN_TURN}": 2,
         f"Claude Code {coding_turns.UNANSWERED}": 1,
         f"Claude Code {coding_turns.NOT_ALLOWED}": 1,
-        f"Claude Code {agent_log_sessions.UNTOUCHED}": 1,
+        f"Claude Code {agent_log_turns.UNTOUCHED}": 1,
     }
 
 
@@ -181,7 +181,7 @@ SUBAGENT = [
     made.claude_text(0.35, "req_18"),
 ]
 """A turn with a subagent, in the order and with the times of a recorded one."""
-SUBAGENTS_TEXT = f"Claude Code {agent_log_sessions.NO_EVENT}"
+SUBAGENTS_TEXT = f"Claude Code {agent_log_turns.NO_EVENT}"
 
 
 @pytest.mark.parametrize("is_told", [True, False])
@@ -286,7 +286,7 @@ def test_calls_of_codex_have_their_outcome_duration_and_tokens(project: Project)
 def test_what_logs_of_codex_hold_besides_is_counted(project: Project) -> None:
     project.write_bytes("logs.jsonl", session("codex"))
     assert lines_of(project)[1] == {
-        f"Codex {agent_log_sessions.NO_EVENT}": 9,  # a start, 4 requests and 4 ends of answers without tokens
+        f"Codex {agent_log_turns.NO_EVENT}": 9,  # a start, 4 requests and 4 ends of answers without tokens
         f"Codex {coding_turns.OPEN_TURN}": 1,
         f"Codex {coding_turns.UNANSWERED}": 1,
         f"Codex {coding_turns.NOT_ALLOWED}": 1,
@@ -341,8 +341,8 @@ def test_tools_of_gemini_cli_that_end_in_the_same_millisecond_are_calls_of_their
 def test_what_logs_of_gemini_cli_hold_besides_is_counted(project: Project) -> None:
     project.write_bytes("logs.jsonl", session("gemini_cli"))
     assert lines_of(project)[1] == {
-        f"Gemini CLI {agent_log_sessions.NO_EVENT}": 4,
-        f"Gemini CLI {agent_log_sessions.NO_PROMPT}": 1,
+        f"Gemini CLI {agent_log_turns.NO_EVENT}": 4,
+        f"Gemini CLI {agent_log_turns.NO_PROMPT}": 1,
         f"Gemini CLI {coding_turns.OPEN_TURN}": 2,
         f"Gemini CLI {coding_turns.NOT_ALLOWED}": 1,
     }

@@ -1,7 +1,7 @@
 """OpenTelemetry logs (OTLP-JSON) that coding agents write: lines of `resourceLogs`, to events.
 
 What belongs here: telling such lines from others, and what a log record says in whichever spelling. What does not: what
-the events of a session come to (`agent_log_sessions`). The mapping: docs/opentelemetry.md.
+the events of a session come to (`agent_log_turns`). The mapping: docs/opentelemetry.md.
 
 Events hold prompts, commands and paths. None of them leaves this module: a content becomes its fingerprint, and a line
 that cannot be used its reason alone. Lines of a file that are of no coding agent are read as they are elsewhere.
@@ -25,6 +25,7 @@ from health_assets.logs.formats.foreign_lines import (
     UnusableRecordError,
     as_time,
     line_of,
+    present,
     rejected,
 )
 from health_assets.logs.formats.lines import texts
@@ -47,7 +48,7 @@ REDACTED = ("<REDACTED>", "[REDACTED]")
 """What stands in place of a prompt that its user does not want to be logged."""
 ASKS_FOR_TOOL = re.compile(r'(?<!\\)"functionCall"\s*:')
 """A call of a tool in an answer of Gemini, and not in a text within it."""
-KEPT = (
+STORED_ATTRIBUTES = (
     "session.id", "conversation.id", "prompt.id", "prompt_id", "event.kind", "event.sequence", "app.version", "user.id",
     "model", "role", "query_source", "request_id", "duration_ms", "status_code", "http.response.status_code",
     "endpoint", "error_type", "cost_usd", "tool_name", "function_name", "tool_use_id", "call_id", "success",
@@ -55,7 +56,7 @@ KEPT = (
     "output_token_count", "cached_token_count", "cache_write_token_count", "reasoning_token_count",
     "cached_content_token_count", "thoughts_token_count", "tool_token_count",
 )  # fmt: skip
-"""Attributes that hold names, numbers and ids; of all others only what `_told` makes of them is kept."""
+"""Attributes that hold names, numbers and ids; of all others only what `_content_values` makes of them is stored."""
 
 NOT_JSON = "not valid JSON"
 UNKNOWN_LINE = "neither OTLP-JSON nor a record of the native format, in a file of OTLP logs of coding agents"
@@ -95,19 +96,19 @@ class Event:
 
 @dataclass
 class Events:
-    """The events of a file, and what is told of its other records.
+    """The events of a file, and the counts of its other records.
 
     Args:
         source: the file.
-        found: the events.
+        events: the events.
     """
 
     source: Source
-    found: list[Event] = field(default_factory=list)
-    _seen: set[int] = field(default_factory=set, init=False)
+    events: list[Event] = field(default_factory=list)
+    _digests: set[int] = field(default_factory=set, init=False)
 
-    def take(self, number: int, text: str) -> Iterator[Line]:
-        """Take the events of a line; gives what else is in the line, and what of it cannot be used."""
+    def add_line(self, number: int, text: str) -> Iterator[Line]:
+        """Add the events of a line; gives what else is in the line, and what of it cannot be used."""
         if not is_otlp(text):
             yield _native_or_rejected(number, text)
         elif _METRICS.match(text):
@@ -117,18 +118,18 @@ class Events:
         elif (resources := _resources(text)) is None:
             yield rejected(number, "", NOT_JSON)
         else:
-            own, others = list[Record](), list[Record]()
+            of_agents, others = list[Record](), list[Record]()
             for resource in resources:
-                (own if _is_of_agent(resource) else others).append(resource)
-            if not own:
+                (of_agents if _is_of_agent(resource) else others).append(resource)
+            if not of_agents:
                 yield Line(number, text)
             elif others:
                 yield _line_of_logs(number, others)
-            reasons = dict.fromkeys(reason for one in own for reason in self._take_resource(number, one))
+            reasons = dict.fromkeys(reason for resource in of_agents for reason in self._add_resource(number, resource))
             yield from (rejected(number, "", reason) for reason in reasons)
 
-    def _take_resource(self, number: int, resource: Record) -> Iterator[str]:
-        """Take the events of a resource; gives the reasons why records cannot be used."""
+    def _add_resource(self, number: int, resource: Record) -> Iterator[str]:
+        """Add the events of a resource; gives the reasons why records cannot be used."""
         version = _attributes(as_object(resource.get("resource"))).get("service.version")
         for record in _records(resource):
             values = _attributes(record)
@@ -137,12 +138,12 @@ class Events:
                 self.source.notes[NO_EVENT] += 1
             elif names[0] == "claude_code" and _is_in_trace(record):
                 self.source.notes[TRACED] += 1
-            elif (mark := _mark(names, record, values)) in self._seen:
+            elif (digest := _digest(names, record, values)) in self._digests:
                 self.source.notes[REPEATED] += 1
             else:
-                self._seen.add(mark)
+                self._digests.add(digest)
                 try:
-                    self.found.append(_event(number, names, version, record, values))
+                    self.events.append(_event(number, names, version, record, values))
                 except UnusableRecordError as error:
                     yield str(error)
 
@@ -167,7 +168,7 @@ def recognizes_document(opening: Opening) -> bool:
 
 
 def events_of_lines(source: Source, events: Events) -> Iterator[Line]:
-    """Take the events of a file; gives the lines that hold none, as they are, and those that cannot be used."""
+    """Add the events of a file; gives the lines that hold none, as they are, and those that cannot be used."""
     yield from _all(texts(source.blocks), events)
 
 
@@ -182,7 +183,7 @@ def _all(items: Iterable[tuple[int, str] | Line], events: Events) -> Iterator[Li
         if isinstance(item, Line):
             yield Line(item.number, "", item.fault)
         else:
-            yield from events.take(*item)
+            yield from events.add_line(*item)
 
 
 def _line_of_logs(number: int, resources: list[Record]) -> Line:
@@ -233,9 +234,9 @@ def _attributes(owner: Record) -> Record:
 
 def _value(value: Any) -> Any:
     """The value of an attribute; None where it is a list or an object."""
-    for kind, of in value.items() if isinstance(value, dict) else ():
-        if kind in _KINDS and isinstance(of, str | int | float):
-            return of
+    for kind, scalar in value.items() if isinstance(value, dict) else ():
+        if kind in _KINDS and isinstance(scalar, str | int | float):
+            return scalar
     return None
 
 
@@ -245,8 +246,8 @@ def _name_of(record: Record, stated: Any) -> tuple[str, str] | None:
     Claude Code states the whole name in the body alone, the others as an attribute.
     """
     for name in (stated, _value(record.get("body")), _of(record, "eventName")):
-        if isinstance(name, str) and (found := EVENT.fullmatch(name)):
-            return found[1], found[2]
+        if isinstance(name, str) and (match := EVENT.fullmatch(name)):
+            return match[1], match[2]
     return None
 
 
@@ -256,7 +257,7 @@ def _attribute(owner: Record, name: str) -> Any:
 
 
 def _is_of_agent(resource: Record) -> bool:
-    scopes = (as_object(as_object(own).get("scope")).get("name") for own in as_list(_of(resource, "scopeLogs")))
+    scopes = (as_object(as_object(scope).get("scope")).get("name") for scope in as_list(_of(resource, "scopeLogs")))
     is_scope = any(isinstance(name, str) and SCOPE.fullmatch(name) for name in scopes)
     return is_scope or any(_name_of(record, _attribute(record, "event.name")) for record in _records(resource))
 
@@ -266,7 +267,7 @@ def _is_in_trace(record: Record) -> bool:
     return isinstance(trace, str) and trace.strip("0") != ""
 
 
-def _mark(names: tuple[str, str], record: Record, values: Record) -> int:
+def _digest(names: tuple[str, str], record: Record, values: Record) -> int:
     """Equal for records that were delivered twice."""
     stamps = [str(_of(record, name)) for name in ("timeUnixNano", "observedTimeUnixNano", "spanId")]
     return hash((names, *stamps, frozenset(values.items())))
@@ -283,7 +284,7 @@ def _event(number: int, names: tuple[str, str], version: Any, record: Record, va
 def _time(record: Record, stated: Any) -> tuple[datetime, str]:
     """When an event happened. The time of Codex's records is 0, and that of their observation is not."""
     written = [str(_of(record, name) or "") for name in ("timeUnixNano", "observedTimeUnixNano")]
-    nanoseconds = next((own for own in written if re.fullmatch("[0-9]{1,19}", own) and int(own)), "")
+    nanoseconds = next((text for text in written if re.fullmatch("[0-9]{1,19}", text) and int(text)), "")
     if stated is not None:
         try:
             return as_time(stated, "event.timestamp"), nanoseconds
@@ -295,16 +296,16 @@ def _time(record: Record, stated: Any) -> tuple[datetime, str]:
 
 
 def _without_contents(values: Record) -> Record:
-    """Attributes that hold no content, and what is kept of contents."""
-    kept = {name: values[name] for name in KEPT if values.get(name) is not None}
-    return kept | {name: own for name, own in _told(values) if own is not None}
+    """Attributes that hold no content, and what is stored of contents."""
+    stored = {name: values[name] for name in STORED_ATTRIBUTES if values.get(name) is not None}
+    return stored | present(dict(_content_values(values)))
 
 
-def _told(values: Record) -> Iterator[tuple[str, Any]]:
-    """What is kept of contents, under names of its own."""
+def _content_values(values: Record) -> Iterator[tuple[str, Any]]:
+    """What is stored of contents, by name."""
     prompt, output = values.get("prompt"), values.get("output")
-    yield "asked", None if prompt in REDACTED else fingerprint(prompt)
-    yield "arguments", _arguments(values)
+    yield "prompt_fingerprint", None if prompt in REDACTED else fingerprint(prompt)
+    yield "arguments_fingerprint", _arguments_fingerprint(values)
     yield "has_error", True if any(values.get(name) is not None for name in ("error", "error.message")) else None
     if isinstance(output, str):
         yield "exit_code", exit_code_of(output)
@@ -312,9 +313,10 @@ def _told(values: Record) -> Iterator[tuple[str, Any]]:
     yield "asks_for_tool", ASKS_FOR_TOOL.search(answer) is not None if isinstance(answer, str) else None
 
 
-def _arguments(values: Record) -> str | None:
+def _arguments_fingerprint(values: Record) -> str | None:
     """The fingerprint of a tool's arguments, equal to that of the session's own file; None where they were cut."""
-    text = next((own for name in ("tool_input", "arguments", "function_args") if (own := values.get(name))), None)
+    names = ("tool_input", "arguments", "function_args")
+    text = next((values[name] for name in names if values.get(name)), None)
     if not isinstance(text, str):
         return None
     size = as_count(values.get("tool_input_size_bytes"))
