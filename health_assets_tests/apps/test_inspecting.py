@@ -249,6 +249,20 @@ def test_a_suggested_declaration_reads_the_file_that_it_was_made_of(shape: str, 
     assert (runs.first, runs.last) == tuple(datetime(2026, 6, 7, 12, minute, tzinfo=UTC) for minute in (0, 1))
 
 
+def test_a_suggestion_proposes_cancellations_and_asks_where_a_user_may_not_have_wanted_them(tmp_path: Path) -> None:
+    words = ("done", "Cancelled", "canceled", "aborted", "broken")
+    runs = [{"id": word, "bot": "mail", "ts": 1780833600, "state": word} for word in words]
+    path = written(tmp_path / "runs.json", json.dumps(runs))
+    text = suggested(files_at(path)[0])
+    assert '"Cancelled": cancelled\n' in text and '"canceled": cancelled\n' in text
+    assert '"aborted": cancelled # or failure, where its user did not want that?\n' in text
+    formats = own_formats(written(tmp_path / "runs.yaml", text))
+    found = inspection_of(files_at(path, FormatSettings(formats)))
+    assert not found.rejections
+    assert {kind: records.lines for kind, records in found.records.items()} == {"execution": 2, "cancellation": 3}
+    assert found.records["execution"].values == {"success": 1, "failure": 1}
+
+
 def test_no_suggestion_makes_a_success_of_runs_that_do_not_tell_it(tmp_path: Path) -> None:
     path = written(tmp_path / "runs.json", json.dumps([{"id": "a", "bot": "mail", "ts": 1780833600}]))
     text = suggested(files_at(path)[0])

@@ -108,6 +108,37 @@ def test_a_value_gets_the_type_of_its_field(
 
 
 @pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ({"path": "state", "values": {"done": "success", "aborted": "cancelled"}}, "aborted"),
+        ([{"path": "nowhere"}, {"constant": "cancelled"}], "done"),
+        ("state", "cancelled"),
+    ],
+)
+@pytest.mark.parametrize("private", [False, True])
+def test_an_execution_that_was_cancelled_is_a_cancellation_with_the_fields_that_one_has(
+    tmp_path: Path, status: Any, state: str, private: bool
+) -> None:
+    fields = {"status": status, "error": "state", "actions": "steps", "model": "model", "cost_usd": "cost"}
+    call = {"type": "tool_call", "each": "steps", "fields": {"tool": "_item", "status": {"constant": "success"}}}
+    of = declaration(tmp_path, private=private, make=[*execution(**fields), call])
+    cancellation, step = records(of, JOB | {"state": state, "steps": ["list"], "model": "small-1", "cost": 0.5})
+    begun = "2026-06-07T12:00:00+00:00" if private else JOB["begun"]
+    ended = "2026-06-07T12:00:04+00:00" if private else JOB["ended"]
+    assert cancellation == {
+        "type": "cancellation", "execution_id": "j1", "agent_id": "archiver", "started_at": begun, "ended_at": ended,
+        "model": "small-1", "cost_usd": 0.5,
+    }  # fmt: skip
+    assert (step["execution_id"], step["ended_at"]) == ("j1", ended)
+
+
+def test_a_format_is_said_to_become_cancellations_where_its_statuses_have_them(tmp_path: Path) -> None:
+    assert declaration(tmp_path).becomes == "executions"
+    status = {"path": "state", "values": {"done": "success", "aborted": "cancelled"}}
+    assert declaration(tmp_path, make=execution(status=status)).becomes == "executions, cancellations"
+
+
+@pytest.mark.parametrize(
     ("value", "stated", "reason"),
     [
         ({"path": "x", "values": {"done": "success"}}, "half", 'x must be one of done, not "half"'),

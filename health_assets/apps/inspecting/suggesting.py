@@ -62,13 +62,15 @@ GOOD = (
 )  # fmt: skip
 BAD = (
     "false", "0", "error", "failure", "failed", "fail", "broken", "timeout", "timed_out", "crashed", "exception",
-    "aborted",
 )  # fmt: skip
+CANCELLED = ("cancelled", "canceled")
+ENDED_FROM_OUTSIDE = ("aborted", "interrupted")
 SAYS_THE_CONTRARY = ("is_error", "failed")
 """Names of flags that tell a failure."""
 LISTS = ("runs", "results", "records", "data", "items", "executions", "traces", "events")
 """Members of a document that hold its records."""
 UNDECIDED = "success or failure?"
+CANCELLED_BY_WHOM = "or failure, where its user did not want that?"
 
 
 def suggested(file: RawFile) -> str:
@@ -180,8 +182,7 @@ def _status(outcomes: Sequence[str], records: Sequence[dict[str, Any]]) -> Itera
     yield f"        path: {_quoted(path)}"
     yield "        values:"
     for word in told[path][:MOST_WORDS]:
-        said = _meaning(word, path)
-        yield f"          {json.dumps(word)}: {said or f'failure # {UNDECIDED}'}"
+        yield f"          {json.dumps(word)}: {_meaning(word, path)}"
 
 
 def _words(path: str, records: Sequence[dict[str, Any]]) -> list[str]:
@@ -195,11 +196,16 @@ def _listed(paths: Sequence[str]) -> str:
     return ", ".join(paths[:MOST_LISTED]) + (f" and {others} more" if others > 0 else "")
 
 
-def _meaning(word: str, path: str) -> str | None:
+def _meaning(word: str, path: str) -> str:
+    """The status of a word, with a comment where somebody has to decide."""
+    if word.lower() in CANCELLED:
+        return "cancelled"
+    if word.lower() in ENDED_FROM_OUTSIDE:
+        return f"cancelled # {CANCELLED_BY_WHOM}"
     is_good, is_bad = word.lower() in GOOD, word.lower() in BAD
     if _is_called(path, SAYS_THE_CONTRARY):
         is_good, is_bad = is_bad, is_good
-    return "success" if is_good else "failure" if is_bad else None
+    return "success" if is_good else "failure" if is_bad else f"failure # {UNDECIDED}"
 
 
 def _is_number(word: str) -> bool:

@@ -7,6 +7,7 @@ What belongs here: reading and checking a declaration, which is YAML. What does 
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,9 @@ from health_assets.logs.formats.foreign_lines import UnusableRecordError, dumped
 from health_assets.schema.log_fields import Choice, FreeText, LogField, Name, ShortText, Time
 from health_assets.schema.records import LINE_TYPES
 
-SPAN, EXECUTION = "span", "execution"
+SPAN, EXECUTION, CANCELLATION = "span", "execution", "cancellation"
+CANCELLED = "cancelled"
+"""The status by which an execution is declared to be a cancellation."""
 CALLS = ("model_call", "tool_call")
 SPAN_FIELDS: dict[str, LogField] = {
     field.name: field
@@ -32,6 +35,9 @@ SPAN_FIELDS: dict[str, LogField] = {
 """Fields of a span, which becomes a line of OTLP-JSON; the attributes are declared beside them."""
 FIELDS = {name: {field.name: field for field in kind.fields} for name, kind in LINE_TYPES.items()} | {SPAN: SPAN_FIELDS}
 """By what a record becomes, the fields that it may have."""
+_STATUS = FIELDS[EXECUTION]["status"]
+assert isinstance(_STATUS, Choice)
+FIELDS[EXECUTION]["status"] = replace(_STATUS, words=(*_STATUS.words, CANCELLED))
 EVERY_RECORD = "*"
 
 Expression = Annotated[str, Field(min_length=1)]
@@ -92,6 +98,11 @@ class Value(_Model):
         """The expressions."""
         own = tuple(found for found in (self.path, self.unless, self.plus) if found is not None)
         return own if self.otherwise is None else own + self.otherwise.expressions
+
+    def may_be(self, word: str) -> bool:
+        """Whether the declaration names this as a value."""
+        is_named = word == self.constant or word in (self.values or {}).values()
+        return is_named or (self.otherwise is not None and self.otherwise.may_be(word))
 
     @property
     def evaluate_path(self) -> Evaluated | None:
@@ -202,6 +213,12 @@ class Made(_Model):
         own = [found for found in (self.each, self.when) if found is not None]
         values = (*self.fields.values(), *self.attributes.values())
         return own + [found for value in values for found in value.expressions]
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the records that it may become."""
+        status = self.fields.get("status") if self.type == EXECUTION else None
+        return [self.type, CANCELLATION] if status is not None and status.may_be(CANCELLED) else [self.type]
 
     @property
     def looks_around(self) -> bool:
@@ -330,7 +347,8 @@ class Declaration(_Model):
     @property
     def becomes(self) -> str:
         """The records that its files become, for people."""
-        return ", ".join(dict.fromkeys(f"{made.type.replace('_', ' ')}s" for made in self.make))
+        types = [name for made in self.make for name in made.types]
+        return ", ".join(dict.fromkeys(f"{name.replace('_', ' ')}s" for name in types))
 
     def fits(self, members: dict[str, Any], listed_in: Callable[[str], dict[str, Any]]) -> bool:
         """Whether a file whose first object has these members is one of this format; arguments as of `Recognition`."""

@@ -14,7 +14,18 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from health_assets.logs.formats.coding_turns import fingerprint, kind_of
-from health_assets.logs.formats.declaration import CALLS, EXECUTION, FIELDS, SPAN, Declaration, Made, Value, as_text
+from health_assets.logs.formats.declaration import (
+    CALLS,
+    CANCELLATION,
+    CANCELLED,
+    EXECUTION,
+    FIELDS,
+    SPAN,
+    Declaration,
+    Made,
+    Value,
+    as_text,
+)
 from health_assets.logs.formats.foreign_lines import (
     EPOCH,
     READ_CHARACTERS,
@@ -137,7 +148,7 @@ class DeclaredRecords:
                     elif made.type in CALLS:
                         values = self._call(made.type, values, run, position)
                     _require(made.type, values)
-                    yield line_of(place.number, {"type": made.type, **values})
+                    yield line_of(place.number, _record(made.type, values))
                 except UnusableRecordError as error:
                     if made.elements is None:
                         raise
@@ -216,6 +227,13 @@ class DeclaredRecords:
 
     def _rejected(self, number: int, piece: Any, error: UnusableRecordError) -> Line:
         return rejected(number, "" if self._declaration.private else piece, str(error))
+
+
+def _record(kind: str, values: Record) -> Record:
+    """A record of the native format; an execution that was cancelled is a cancellation, with the fields of one."""
+    if kind != EXECUTION or values["status"] != CANCELLED:
+        return {"type": kind, **values}
+    return {"type": CANCELLATION} | {name: value for name, value in values.items() if name in FIELDS[CANCELLATION]}
 
 
 def _members(value: Any) -> Record:
