@@ -46,6 +46,10 @@ TOLD_OF_CUT = (
     "it was cut or replaced: {} that it held no longer count; where log rotation moved them, their file needs a name "
     "that counts"
 )
+TOLD_OF_UNRECOGNIZED = (
+    "no format recognizes it any more, so the {} that it had {} gone; its declaration (HEALTH_FORMATS) was deleted "
+    "or changed"
+)
 
 
 def ingest(
@@ -111,7 +115,11 @@ def ingest(
     report.add_read(files, found, due.appended)
     cut = FileLedger(session).note_cut(loading.cut(due.lines_less(found)), matched.before)
     less = {name: TOLD_OF_CUT.format(counted(lines, "line")) for name, lines in cut.items()}
-    report.told = {**loading.told, **less, **report.told}
+    unrecognized = {
+        name: TOLD_OF_UNRECOGNIZED.format(counted(records, "record"), "is" if records == 1 else "are")
+        for name, records in loading.no_longer_recognized(due, found).items()
+    }
+    report.told = {**loading.told, **less, **unrecognized, **report.told}
     report.main_rejection = loading.main_rejection
     report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)

@@ -17,14 +17,18 @@ from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
 from health_assets.core.wording import counted
 from health_assets.logs.file_matching import cut_or_replaced
-from health_assets.logs.files import RawFile
+from health_assets.logs.files import RawFile, head_of
+from health_assets.logs.formats import taken_for
 from health_assets.logs.formats.langfuse_traces import OPEN, OPEN_TRACE
 from health_assets.logs.identity import Identity
 from health_assets.logs.known_files import MatchedFiles
 from health_assets.logs.limits import Limits
 from health_assets.logs.mending import MENDED
+from health_assets.logs.plain import plain_blocks
 from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.logs.stores import is_among, names_of, reason_of
+from health_assets.logs.tally import REJECTED
+from health_assets.logs.unicode import as_utf_8
 from health_assets.pipeline.append_detection import NOTHING, Appended, detect_appends
 from health_assets.pipeline.enrichment import resolve_judges, resolve_names, resolve_slas
 from health_assets.pipeline.executor_sharding import faults_of
@@ -210,6 +214,30 @@ class Loading:
         gone = cut_or_replaced(files, before, self._identities, self._limits.unpacking)
         return {file_slice: lines for file_slice, lines in less.items() if file_slice.source_file in gone}
 
+    def no_longer_recognized(self, due: LoadPlan, found: Mapping[FileSlice, SliceContent]) -> dict[str, int]:
+        """The files that no format takes for its own since formats are declared otherwise, with their records before.
+
+        Args:
+            due: what was read.
+            found: what the files hold now.
+
+        Raises:
+            HealthAssetsError: a file can no longer be read.
+        """
+        records = _records_by_file({file_slice: entry.lines for file_slice, entry in due.before.items()})
+        without_records = records.keys() - _records_by_file(found).keys()
+        return {
+            file.source_file: records[file.source_file]
+            for file in due.changed
+            if file.source_file in without_records
+            and self._matched.before[file.source_file].is_to_be_read_anew
+            and not self._formats_of(file)
+        }
+
+    def _formats_of(self, file: RawFile) -> list[str]:
+        head, _ = head_of(file, as_utf_8(plain_blocks(file, self._limits.unpacking)))
+        return taken_for(file, head).names
+
     def assemble_traces(self, due: LoadPlan, changed: Iterable[FileSlice], *, with_new_targets: bool) -> set[FileSlice]:
         """Bring what follows from spans up to date; gives the slices whose lines or rows are others than before.
 
@@ -359,6 +387,15 @@ class Loading:
         with_new_rows = set().union(*(self._hours_with_new_rows[table] for table in tables))
         ranges = (hours.extended_back(others).extended_forward(others) for hours in contiguous(with_new_rows))
         return {hour for hours in ranges for hour in hours}
+
+
+def _records_by_file(slices: Mapping[FileSlice, SliceContent]) -> Counter[str]:
+    """By file that has any, its records that were not rejected."""
+    records: Counter[str] = Counter()
+    for file_slice, content in slices.items():
+        if file_slice.record_type != REJECTED and content.count:
+            records[file_slice.source_file] += content.count
+    return records
 
 
 def _told_notes(notes: Mapping[str, int]) -> str:

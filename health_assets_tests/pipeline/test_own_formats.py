@@ -9,6 +9,7 @@ import yaml
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.formats.format_settings import FormatSettings, own_formats
+from health_assets.pipeline.summaries import ODD
 from health_assets_tests.support import coding_sessions_made
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
@@ -53,6 +54,11 @@ def assert_as_rebuilt(project: Project) -> None:
     assert_same_tables(project.clean_rebuild(HOURS, only=["ingest"]).tables(names=tables), project.tables(names=tables))
 
 
+def told(project: Project) -> dict[str, str]:
+    """What a load of the logs says of files."""
+    return {**project.ingest(HOURS).told}
+
+
 def agents(project: Project) -> list[str]:
     return [agent for (agent,) in project.query("SELECT agent_id FROM executions ORDER BY ALL")]
 
@@ -84,6 +90,36 @@ def test_a_log_is_loaded_again_where_its_declaration_is_another_or_gone(
     project.materialize(HOURS, only=["ingest"])
     assert agents(project) == (["planner"] if is_gone else ["planner", "the-bot", "the-bot"])
     assert_as_rebuilt(project)
+
+
+def test_a_run_says_which_file_no_format_recognizes_any_more_and_how_many_records_it_had(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write_bytes("bots.json", json.dumps([json.loads(one) | {"of": "document"} for one in LINES]).encode())
+    declare(tmp_path)
+    project.materialize(HOURS, only=["ingest"])
+    assert told(project) == {}
+    (tmp_path / "formats" / "bot.yaml").unlink()
+    sentence = (
+        "no format recognizes it any more, so the 2 records that it had are gone; "
+        "its declaration (HEALTH_FORMATS) was deleted or changed"
+    )
+    shown = project.materialize(HOURS, only=["ingest"])["raw_logs"][ODD]
+    assert shown == [f"bot.jsonl: {sentence}", f"bots.json: {sentence}"]
+    assert agents(project) == ["planner"]
+    assert told(project) == {}
+
+
+def test_a_file_that_is_recognized_and_has_no_usable_record_is_not_said_to_be_of_no_format(
+    project: Project, tmp_path: Path
+) -> None:
+    declare(tmp_path)
+    project.materialize(HOURS, only=["ingest"])
+    changed = json.loads(json.dumps(FORMAT["make"]))
+    changed[0]["fields"]["status"] = {"path": "nowhere"}
+    declare(tmp_path, make=changed)
+    assert told(project) == {}
+    assert agents(project) == ["planner"]
 
 
 def test_sessions_are_loaded_again_where_their_agents_are_called_otherwise(
