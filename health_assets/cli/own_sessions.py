@@ -113,7 +113,7 @@ class OwnSessions:
 
 
 def show_sessions(sessions: OwnSessions) -> None:
-    """Link the sessions, materialize the newest hour, whose windows hold the last weeks, and show it.
+    """Link the sessions, materialize the newest hour, whose windows hold the last weeks, and show it and the versions.
 
     Raises:
         HealthAssetsError: there is no session, or they cannot be materialized.
@@ -131,6 +131,11 @@ def show_sessions(sessions: OwnSessions) -> None:
     wanted = hours_asked_for(settings, None, None)
     newest = HourRange(wanted.hours.end - HOUR, wanted.hours.end)
     materialize_hours(settings, newest, BEGAN, loaded=wanted.loaded)
+    from health_assets.apps.report.versions_block import print_versions
+    from health_assets.warehouse.store import Warehouse
+
+    with Warehouse.of(settings).read() as session:
+        print_versions(console, session, newest.extended_back(settings.window_hours - 1))
 
 
 def _sessions(environment: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path, Path]]:

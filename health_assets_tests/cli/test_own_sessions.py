@@ -76,6 +76,7 @@ def test_one_command_shows_the_health_of_sessions_by_tool_and_project(home: Path
     assert done.returncode == 0, done.stderr
     assert "1 file of claude-code and 1 file of codex and 1 file of gemini-cli are linked in" in done.stdout
     assert "claude-code/shop" in done.stdout and "over 720 h" in done.stdout
+    assert "Versions compared: 0 agents in several versions in 720 h" in done.stdout
     with duckdb.connect(str(folder / "health.duckdb"), read_only=True) as warehouse:
         agents = warehouse.execute("SELECT DISTINCT agent_id FROM executions ORDER BY 1").fetchall()
     assert agents == [("claude-code/shop",), ("codex/orchard",), ("gemini-cli",)]

@@ -116,7 +116,7 @@ def _told_of_cancelled(fleet: dict[str, Any]) -> str:
         for name, way in (("input_tokens", "in"), ("output_tokens", "out"))
         if fleet[f"cancelled_{name}"] is not None
     ]
-    cost = [] if fleet["cancelled_cost_usd"] is None else [_dollars(fleet["cancelled_cost_usd"])]
+    cost = [] if fleet["cancelled_cost_usd"] is None else [dollars(fleet["cancelled_cost_usd"])]
     took = f" took {', '.join([*tokens, *cost])}" if tokens or cost else ""
     return f"in no sum above: {counted(fleet['cancelled_runs'], 'run')} that users cancelled{took}"
 
@@ -150,7 +150,7 @@ def _in_words(fleet: dict[str, Any]) -> str:
     ]
     told = [(", ".join(tokens), fleet["executions_with_tokens"])] if tokens else []
     if fleet["cost_usd"] is not None:
-        told.append((_dollars(fleet["cost_usd"]), fleet["executions_with_cost"]))
+        told.append((dollars(fleet["cost_usd"]), fleet["executions_with_cost"]))
     words = "; ".join(f"{amount}, told by {counted(executions, 'execution')}" for amount, executions in told)
     computed = fleet["executions_with_computed_cost"]
     return f"{words}, of {computed:,} computed from list prices" if computed else words
@@ -190,8 +190,8 @@ def _table_of(title: str, rows: Iterable[tuple[str, dict[str, Any]]], max_width:
             *([f"{sums['positive_feedback']:,}", f"{sums['negative_feedback']:,}"] if has_feedback else []),
             _or_dash(with_tokens, sums["input_tokens"], "{:,}".format),
             _or_dash(with_tokens, sums["output_tokens"], "{:,}".format),
-            _or_dash(with_cost, sums["cost_usd"], _dollars),
-            _or_dash(with_cost, sums["cost_per_success_usd"], _dollars),
+            _or_dash(with_cost, sums["cost_usd"], dollars),
+            _or_dash(with_cost, sums["cost_per_success_usd"], dollars),
         )  # fmt: skip
     return table
 
@@ -201,7 +201,7 @@ def _or_dash(prefix: str, value: float | None, said: Callable[[float], str]) -> 
     return "–" if value is None else f"{prefix}{said(value)}"
 
 
-def _dollars(value: float) -> str:
+def dollars(value: float) -> str:
     """Dollars to the cent; less than a dollar has three significant digits."""
     decimals = 2 if value >= 1 or value == 0 else 2 - math.floor(math.log10(value))
     return f"${value:,.{decimals}f}"
