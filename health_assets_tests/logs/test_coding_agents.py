@@ -150,6 +150,19 @@ def test_an_answer_of_gemini_cli_at_the_end_is_no_hand_back_if_it_may_ask_for_a_
     assert [run["execution_id"] for run in read(project)] == [f"{made.CHAT}:m-1"]
 
 
+@pytest.mark.parametrize("fault", [{"name": None}, {"id": ""}, {"timestamp": "yesterday"}])
+def test_an_answer_of_gemini_cli_whose_tool_call_cannot_be_used_costs_nothing_behind_it(
+    project: Project, fault: dict[str, Any]
+) -> None:
+    turn = [made.gemini_header(), made.prompt(1, "Mend it."), made.answer(4, "", 40, made.LISTED | fault)]
+    rest = [made.prompt(60, "And now?"), made.answer(62, "It is mended.", 6)]
+    project.write_bytes("s.jsonl", as_lines([*turn, *rest]))
+    assert [run["execution_id"] for run in read(project)] == [f"{made.CHAT}:m-60"]
+    assert [row["line_number"] for row in lines_of(project)[0] if row["fault"]] == [3]
+    project.write_bytes("s.jsonl", as_lines([*turn[:2], *rest[1:], turn[2]]))
+    assert [run["execution_id"] for run in read(project)] == [f"{made.CHAT}:m-1"]
+
+
 def test_turns_of_a_subagent_of_gemini_cli_have_calls_alone(project: Project) -> None:
     project.write_bytes("s.jsonl", as_lines([made.gemini_header(kind="subagent"), *made.GEMINI_CHAT[2:14]]))
     assert (read(project), len(read(project, "model_call")), len(read(project, "tool_call"))) == ([], 4, 3)

@@ -110,7 +110,7 @@ class _Session:
                 yield from self.records(message)
         elif kind in ("gemini", "user", "error", "info"):
             if kind == "gemini" and self._answer is not None and record.get("id") == self._answer.get("id"):
-                self._answer = record
+                self._take(record)
                 return
             yield from self._answered()
             yield from self._message(kind, record)
@@ -124,8 +124,7 @@ class _Session:
 
     def _message(self, kind: str, record: Record) -> Iterator[Record]:
         if kind == "gemini":
-            time_of(record)
-            self._answer = record
+            self._take(record)
         elif kind == "user" and _is_prompt(record):
             message_id, session_id = as_name(record.get("id")), self._turns.session_id
             turn_id = f"{session_id}:{message_id}" if message_id and session_id else None
@@ -137,6 +136,20 @@ class _Session:
             self._turns.current.end(CANCELLED, time_of(record))
         else:
             self._turns.note(NO_EVENT)
+
+    def _take(self, answer: Record) -> None:
+        """Keep an answer until another message follows, unless it cannot be used.
+
+        Raises:
+            UnusableRecordError: it cannot.
+        """
+        time_of(answer)
+        for tool in map(as_object, as_list(answer.get("toolCalls"))):
+            if as_name(tool.get("id")) is None or as_name(tool.get("name")) is None:
+                raise UnusableRecordError("name or id of a tool call is missing")
+            if tool.get("timestamp") is not None:
+                time_of(tool)
+        self._answer = answer
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -164,8 +177,8 @@ class _Session:
 
     def _tool_call(self, tool: Record, of: Record, asked_at: datetime) -> Iterator[Record]:
         call_id, name, status = as_name(tool.get("id")), as_name(tool.get("name")), tool.get("status")
-        if call_id is None or name is None:
-            raise UnusableRecordError("name or id of a tool call is missing")
+        assert call_id is not None, "of an answer that was taken"
+        assert name is not None, "of an answer that was taken"
         if call_id in self._done:
             return
         self._done.add(call_id)
