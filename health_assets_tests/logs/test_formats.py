@@ -490,6 +490,13 @@ def test_a_tool_call_of_a_tau2_conversation_by_voice_has_its_result_in_a_tick(pr
     assert (call["tool"], call["status"], notes) == ("get_customer", "failure", {})
 
 
+def test_a_file_of_tau2_without_simulations_is_rejected(project: Project) -> None:
+    document = {name: value for name, value in made.TAU2.items() if name != "simulations"}
+    project.write_bytes("results.json", made.dumped(document).encode())
+    [row], _ = lines_of(project)
+    assert (row["line_number"], row["fault"], row["line"]) == (1, "simulations is missing", "")
+
+
 def test_a_tau2_simulation_in_a_file_of_its_own_is_rejected_as_a_whole(project: Project) -> None:
     index = [{"id": "sim-1", "task_id": "12", "trial": 0, "reward": 1.0}]
     project.write_bytes(

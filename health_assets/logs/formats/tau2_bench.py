@@ -38,9 +38,10 @@ def is_document(members: Record) -> bool:
 
 def read(source: Source) -> Iterator[Line]:
     """An execution for each simulation, a model call for each message that tells of one, and the tool calls."""
-    document, info, number = Document(source.blocks), None, 0
+    document, info, number, names = Document(source.blocks), None, 0, set[str]()
     try:
         for name in document.members():
+            names.add(name)
             if name == "info":
                 info = as_object(document.value())
             elif name == "simulations":
@@ -57,6 +58,8 @@ def read(source: Source) -> Iterator[Line]:
             else:
                 document.value()
         document.finish()
+        if names.isdisjoint(("simulations", "simulation_index")):
+            yield rejected(1, "", "simulations is missing")
     except DocumentError as error:
         yield rejected(number + 1, error.piece, error.reason)
 
