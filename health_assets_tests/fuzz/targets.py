@@ -492,110 +492,110 @@ TARGETS: dict[str, Target] = {
     "otlp_requests": Target(request_samples, check_requests, 1_000),
     "near_misses": Target(near_miss_samples, check_near_misses, 500),
     "tau_bench": Target(
-        lambda: dumped(foreign_logs_made.TAU_BENCH), as_documents(foreign_logs_made.TAU_BENCH_NAME), 100
+        lambda: dumped(foreign_logs_made.TAU_BENCH), as_documents(foreign_logs_made.TAU_BENCH_NAME), 1_000
     ),
-    "tau2_bench": Target(lambda: dumped(foreign_logs_made.TAU2), as_documents("results.json"), 100),
+    "tau2_bench": Target(lambda: dumped(foreign_logs_made.TAU2), as_documents("results.json"), 1_000),
     "harbor": Target(
         lambda: dumped(
             harnesses_made.harbor_trial(1, 1.0),
             harnesses_made.harbor_trial(2, 0.0, exception_info=harnesses_made.HARBOR_TIMEOUT), harnesses_made.HARBOR_JOB,
         ),
-        as_documents("result.json"), 100,
+        as_documents("result.json"), 1_000,
     ),
-    "atif": Target(lambda: dumped(harnesses_made.ATIF), as_documents("trajectory.json"), 100),
+    "atif": Target(lambda: dumped(harnesses_made.ATIF), as_documents("trajectory.json"), 1_000),
     "terminal_bench": Target(
         lambda: dumped(
             harnesses_made.terminal_bench_run(harnesses_made.terminal_bench_trial(1, True)),
             harnesses_made.old_terminal_bench_trial(2, True), harnesses_made.TERMINAL_BENCH_METADATA,
         ),
-        as_documents("results.json"), 100,
+        as_documents("results.json"), 1_000,
     ),
     "swe_agent": Target(
-        lambda: dumped(harnesses_made.swe_agent_0(), harnesses_made.swe_agent_1()), as_documents("mail__mail-7.traj"), 100
+        lambda: dumped(harnesses_made.swe_agent_0(), harnesses_made.swe_agent_1()), as_documents("mail__mail-7.traj"), 1_000
     ),
     "mini_swe_agent": Target(
-        lambda: dumped(harnesses_made.MINI_SWE_AGENT), as_documents("mail__mail-7.traj.json"), 100
+        lambda: dumped(harnesses_made.MINI_SWE_AGENT), as_documents("mail__mail-7.traj.json"), 1_000
     ),
     "openhands": Target(
-        lambda: [b"\n".join(2 * dumped(harnesses_made.OPENHANDS))], as_documents("output.jsonl"), 100
+        lambda: [b"\n".join(2 * dumped(harnesses_made.OPENHANDS))], as_documents("output.jsonl"), 1_000
     ),
-    "metr": Target(lambda: [b"\n".join(dumped(*harnesses_made.METR))], as_documents("runs.jsonl"), 100),
+    "metr": Target(lambda: [b"\n".join(dumped(*harnesses_made.METR))], as_documents("runs.jsonl"), 1_000),
     "swe_bench": Target(
         lambda: dumped(
             harnesses_made.SWE_BENCH_RUN, {"mail-1": harnesses_made.swe_bench_outcome(True)},
             harnesses_made.swe_bench_outcome(False),
         ),
-        as_documents("a/logs/mail-1/report.json"), 100,
+        as_documents("a/logs/mail-1/report.json"), 1_000,
     ),
     "langfuse": Target(
         lambda: dumped(
             foreign_logs_made.LANGFUSE_TRACE, [foreign_logs_made.LANGFUSE_TRACE], langfuse_made.download(),
             langfuse_made.download_without_trace(),
         ),
-        as_documents("traces.json"), 100,
+        as_documents("traces.json"), 1_000,
     ),
     "langfuse_lines": Target(
-        lambda: [b"\n".join(dumped(*map(langfuse_made.row, langfuse_made.OBSERVATIONS)))], as_documents("rows.jsonl"), 100
+        lambda: [b"\n".join(dumped(*map(langfuse_made.row, langfuse_made.OBSERVATIONS)))], as_documents("rows.jsonl"), 1_000
     ),
     "phoenix": Target(
         lambda: [(EVALUATIONS / f"phoenix-{name}").read_bytes() for name in ("span-annotations.json", "client.json")],
-        as_documents("annotations.json"), 100,
+        as_documents("annotations.json"), 1_000,
     ),
     "phoenix_lines": Target(
-        lambda: [(EVALUATIONS / "phoenix-dataframe.jsonl").read_bytes()], as_documents("annotations.jsonl"), 100
+        lambda: [(EVALUATIONS / "phoenix-dataframe.jsonl").read_bytes()], as_documents("annotations.jsonl"), 1_000
     ),
     "claude_code": Target(
         lambda: list(map(coding_sessions_made.as_lines, (coding_sessions_made.CLAUDE_TURN, coding_sessions_made.CLAUDE_SESSION))),
-        as_documents("session.jsonl"), 100,
+        as_documents("session.jsonl"), 1_000,
     ),
     "codex": Target(
         lambda: [coding_sessions_made.as_lines(lines) for lines in (
             coding_sessions_made.CODEX_SESSION, coding_sessions_made.CODEX_FORK, coding_sessions_made.CODEX_WITHOUT_TURNS)],
-        as_documents("rollout.jsonl"), 100,
+        as_documents("rollout.jsonl"), 1_000,
     ),
     "gemini_cli": Target(
-        lambda: [coding_sessions_made.as_lines(coding_agents_made.GEMINI_CHAT)], as_documents("session-1.jsonl"), 100
+        lambda: [coding_sessions_made.as_lines(coding_agents_made.GEMINI_CHAT)], as_documents("session-1.jsonl"), 1_000
     ),
-    "gemini_cli_old": Target(lambda: dumped(coding_agents_made.GEMINI_OLD), as_documents("session-1.json"), 100),
-    "opencode": Target(lambda: dumped(coding_agents_made.OPENCODE), as_documents("session.json"), 100),
+    "gemini_cli_old": Target(lambda: dumped(coding_agents_made.GEMINI_OLD), as_documents("session-1.json"), 1_000),
+    "opencode": Target(lambda: dumped(coding_agents_made.OPENCODE), as_documents("session.json"), 1_000),
     "copilot_cli": Target(
-        lambda: [coding_sessions_made.as_lines(coding_agents_made.COPILOT)], as_documents("events.jsonl"), 100
+        lambda: [coding_sessions_made.as_lines(coding_agents_made.COPILOT)], as_documents("events.jsonl"), 1_000
     ),
-    "cline": Target(lambda: dumped(coding_agents_made.CLINE), as_documents("ui_messages.json"), 100),
+    "cline": Target(lambda: dumped(coding_agents_made.CLINE), as_documents("ui_messages.json"), 1_000),
     "agent_logs": Target(
-        lambda: list(map(agent_logs_made.dumped, agent_logs_made.SESSIONS.values())), as_documents("logs.jsonl"), 100
+        lambda: list(map(agent_logs_made.dumped, agent_logs_made.SESSIONS.values())), as_documents("logs.jsonl"), 1_000
     ),
     "agent_log_documents": Target(
-        lambda: dumped(*(one for lines in agent_logs_made.SESSIONS.values() for one in lines)), as_documents("logs.json"), 100
+        lambda: dumped(*(one for lines in agent_logs_made.SESSIONS.values() for one in lines)), as_documents("logs.json"), 1_000
     ),
-    "roo_code": Target(lambda: dumped(coding_agents_made.ROO_CODE), as_documents("ui_messages.json"), 100),
-    "aider": Target(lambda: [b"\n".join(dumped(*coding_agents_made.AIDER))], as_documents("aider.jsonl"), 100),
-    "langsmith": Target(lambda: dumped(exports_made.LANGSMITH), as_documents("runs.json"), 100),
-    "langsmith_lines": Target(lambda: [b"\n".join(dumped(*exports_made.LANGSMITH))], as_documents("runs.jsonl"), 100),
-    "weave": Target(lambda: dumped(exports_made.WEAVE), as_documents("calls.json"), 100),
-    "weave_lines": Target(lambda: [b"\n".join(dumped(*exports_made.WEAVE))], as_documents("calls.jsonl"), 100),
+    "roo_code": Target(lambda: dumped(coding_agents_made.ROO_CODE), as_documents("ui_messages.json"), 1_000),
+    "aider": Target(lambda: [b"\n".join(dumped(*coding_agents_made.AIDER))], as_documents("aider.jsonl"), 1_000),
+    "langsmith": Target(lambda: dumped(exports_made.LANGSMITH), as_documents("runs.json"), 1_000),
+    "langsmith_lines": Target(lambda: [b"\n".join(dumped(*exports_made.LANGSMITH))], as_documents("runs.jsonl"), 1_000),
+    "weave": Target(lambda: dumped(exports_made.WEAVE), as_documents("calls.json"), 1_000),
+    "weave_lines": Target(lambda: [b"\n".join(dumped(*exports_made.WEAVE))], as_documents("calls.jsonl"), 1_000),
     "mlflow": Target(
         lambda: dumped(exports_made.MLFLOW, exports_made.mlflow_old_trace(1), {"spans": exports_made.MLFLOW[0]["data"]["spans"]}),
-        as_documents("traces.json"), 100,
+        as_documents("traces.json"), 1_000,
     ),
     "mlflow_lines": Target(
-        lambda: [b"\n".join(dumped(*map(exports_made.mlflow_row, exports_made.MLFLOW)))], as_documents("traces.jsonl"), 100
+        lambda: [b"\n".join(dumped(*map(exports_made.mlflow_row, exports_made.MLFLOW)))], as_documents("traces.jsonl"), 1_000
     ),
     "phoenix_spans": Target(
         lambda: dumped({"data": exports_made.PHOENIX_SPANS, "next_cursor": None}, exports_made.PHOENIX_SPANS),
-        as_documents("spans.json"), 100,
+        as_documents("spans.json"), 1_000,
     ),
     "phoenix_span_lines": Target(
-        lambda: [b"\n".join(dumped(*exports_made.phoenix_rows()))], as_documents("spans.jsonl"), 100
+        lambda: [b"\n".join(dumped(*exports_made.phoenix_rows()))], as_documents("spans.jsonl"), 1_000
     ),
     "openai_agents": Target(
-        lambda: dumped({"data": exports_made.AGENTS_NEW}, exports_made.AGENTS), as_documents("traces.json"), 100
+        lambda: dumped({"data": exports_made.AGENTS_NEW}, exports_made.AGENTS), as_documents("traces.json"), 1_000
     ),
     "openai_agents_lines": Target(
-        lambda: [b"\n".join(dumped(*exports_made.AGENTS_NEW))], as_documents("traces.jsonl"), 100
+        lambda: [b"\n".join(dumped(*exports_made.AGENTS_NEW))], as_documents("traces.jsonl"), 1_000
     ),
-    "inspect_json": Target(lambda: [(SAMPLES / "inspect.json").read_bytes()], as_documents("log.json"), 10),
-    "inspect_eval": Target(lambda: [(SAMPLES / "inspect.eval").read_bytes()], as_documents("log.eval"), 10),
+    "inspect_json": Target(lambda: [(SAMPLES / "inspect.json").read_bytes()], as_documents("log.json"), 100),
+    "inspect_eval": Target(lambda: [(SAMPLES / "inspect.eval").read_bytes()], as_documents("log.eval"), 100),
     "targets_yaml": Target(
         lambda: as_yaml(*(random_targets(Random(seed)) for seed in range(5)), {"names": [{"match": "a(.*)", "agent": r"\1"}]}),
         as_yaml_files(load_targets), 500,
