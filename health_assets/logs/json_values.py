@@ -6,6 +6,9 @@ What belongs here: types that JSON has. What does not: times, and fields of a fo
 import math
 from typing import Any
 
+_EXACT = 1 << 53
+"""Up to here a float holds every whole number."""
+
 
 def as_object(value: Any) -> dict[str, Any]:
     """The value where it is an object, else an empty one."""
@@ -26,7 +29,7 @@ def as_name(value: Any) -> str | None:
 
 def as_number(value: Any) -> float | None:
     """A number, also one written as text, which is how some exports write decimals; None where it is no finite one."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         number = float(value)
@@ -37,5 +40,7 @@ def as_number(value: Any) -> float | None:
 
 def as_count(value: Any) -> int | None:
     """A whole number that is not negative and that the tables hold, also written as text; None where it is none."""
+    if type(value) is int and 0 <= value < _EXACT:
+        return value
     number = as_number(value)
     return int(number) if number is not None and 0 <= number < 1 << 63 else None

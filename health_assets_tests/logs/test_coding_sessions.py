@@ -1,15 +1,22 @@
 """Sessions of coding agents: turns become executions, each call counts once, and no prompt, code or path is stored."""
 
+import hashlib
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from health_assets.core.hours import HourRange
+from health_assets.logs.files import line_batches, list_files
 from health_assets.logs.formats import claude_code, codex, coding_turns
+from health_assets_tests.fuzz.mutations import with_another_value
 from health_assets_tests.support import coding_agents_made
 from health_assets_tests.support import coding_sessions_made as made
 from health_assets_tests.support.foreign_lines import lines_of
@@ -229,6 +236,40 @@ def test_cost_and_duration_that_old_versions_of_claude_code_tell_are_kept(projec
     project.write_bytes("s.jsonl", made.as_lines(lines))
     [call], [run] = read(project, "model_call"), read(project)
     assert (call["cost_usd"], call["latency_ms"], run["execution_id"]) == (0.25, 1500.0, "u-0")
+
+
+LINES_OF_CLAUDE = [made.as_lines([line]).rstrip() for line in made.CLAUDE_SESSION]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_session_of_claude_code_is_the_same_whether_its_parser_skips_fields_or_reads_all(
+    project: Project, seed: int
+) -> None:
+    """A field that is not a number in JSON sends a line to the parser that reads all."""
+    random, lines = Random(seed), list(LINES_OF_CLAUDE)
+    for name in ("skips", "reads"):
+        project.write_bytes(f"{name}.jsonl", b"")
+    for _ in range(50):
+        place = random.randrange(1, len(lines))  # the first one tells what the file is
+        lines[place] = with_another_value(random, random.choice(LINES_OF_CLAUDE)).replace(b"\n", b" ")
+        project.write_bytes("skips.jsonl", b"\n".join(lines))
+        project.write_bytes("reads.jsonl", b"\n".join(re.sub(rb"\}$", b', "odd": NaN}', line) for line in lines))
+        batches = line_batches(enumerate(list_files(project.raw)), notes := {})
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        reads, skips = ([row | {"file_id": 0} for row in rows if row["file_id"] == file_id] for file_id in (0, 1))
+        assert (skips, notes[1]) == (reads, notes[0])
+    assert any(row["fault"] for row in skips)
+
+
+def test_a_line_of_claude_code_that_is_not_utf_8_is_rejected_also_where_it_is_not_read(project: Project) -> None:
+    lines = [
+        *LINES_OF_CLAUDE,
+        b'{"type": "attachment", "attachment": "\xff"}',
+        b'{"type": "attachment", "attachment": tru}',
+    ]
+    project.write_bytes("s.jsonl", b"\n".join(lines))
+    faults = {row["line_number"]: row["fault"] for row in lines_of(project)[0] if row["fault"]}
+    assert faults == {len(lines) - 1: "not valid UTF-8: byte 39 of the line", len(lines): "not valid JSON"}
 
 
 # -- Codex -------------------------------------------------------------------------------------------------------------
@@ -647,6 +688,13 @@ def test_no_prompt_code_or_path_of_a_document_is_stored(project: Project, name: 
     assert len({row["file_id"] for row in lines_of(project)[0] if row["fault"]}) == 12
     for (table,) in project.query("SELECT table_name FROM information_schema.tables"):
         assert project.query(f"SELECT * FROM {table} AS t WHERE contains(lower(t::VARCHAR), '{SECRET}')") == [], table
+
+
+@given(st.text(st.sampled_from("aA bÉéİΣσ\t\n\x1f\x85\u2028\u3000\ud800😀—1")) | st.text(min_size=1))
+def test_a_fingerprint_is_that_of_lower_words_in_any_language(text: str) -> None:
+    digest = hashlib.sha256(" ".join(text.lower().split()).encode(errors="replace")).hexdigest()[:32]
+    letters = "".join(chr(ord("g") + int(one)) if one.isdigit() else one for one in digest)
+    assert coding_turns.fingerprint(text) == (letters if text.split() else None)
 
 
 def test_a_fingerprint_tells_contents_apart_and_has_letters_alone() -> None:

@@ -5,10 +5,12 @@ docs/formats.md.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from health_assets.logs.formats.coding_turns import (
     CANCELLED,
@@ -18,11 +20,13 @@ from health_assets.logs.formats.coding_turns import (
     Turn,
     agent_of_project,
     fingerprint,
+    fingerprint_of_parts,
     kind_of,
     lines_of,
     time_of,
 )
 from health_assets.logs.formats.foreign_lines import Line, Record, Source, UnusableRecordError, present
+from health_assets.logs.formats.lines import Fields
 from health_assets.logs.json_values import as_count, as_list, as_name, as_number, as_object
 
 AGENT_ID = "claude-code"
@@ -61,6 +65,57 @@ _BESIDE = ({"display", "pastedContents", "project"}, {"entries", "originalPath"}
 """Fields of files beside the sessions: prompts by project, and an index."""
 
 
+class _Block(TypedDict, total=False):
+    type: Any
+    text: Any
+    id: Any
+    name: Any
+    input: Any
+    tool_use_id: Any
+    content: Any
+    is_error: Any
+
+
+class _Content(TypedDict, total=False):
+    id: Any
+    model: Any
+    content: str | list[_Block]
+    stop_reason: Any
+    usage: Any
+
+
+class _Result(TypedDict, total=False):
+    totalDurationMs: Any
+    durationMs: Any
+
+
+class _Line(TypedDict, total=False):
+    type: Any
+    subtype: Any
+    uuid: Any
+    sessionId: Any
+    forkedFrom: Any
+    promptId: Any
+    requestId: Any
+    timestamp: Any
+    cwd: Any
+    version: Any
+    isSidechain: Any
+    isMeta: Any
+    isCompactSummary: Any
+    isApiErrorMessage: Any
+    error: Any
+    apiErrorStatus: Any
+    durationMs: Any
+    costUSD: Any
+    message: _Content
+    toolUseResult: str | list[msgspec.Raw] | _Result
+
+
+FIELDS = Fields(_Line)
+"""What is read of a line: above all no thoughts, attachments, and results of tools that stand in it a second time."""
+
+
 def is_line(record: Record) -> bool:
     """Whether an object is a line of a session that no other tool writes."""
     kind = record.get("type")
@@ -76,7 +131,7 @@ def is_beside(members: Record) -> bool:
 
 def read(source: Source) -> Iterator[Line]:
     """An execution or a cancellation of each turn that ended, a model call of each message, and the tool calls."""
-    yield from lines_of(source, _Session(source))
+    yield from lines_of(source, _Session(source), FIELDS)
 
 
 @dataclass
@@ -84,12 +139,45 @@ class _Message:
     """A message of a model so far: its lines repeat the model and the usage, of which the last tells the whole.
 
     Args:
-        record: its model call.
+        of: ids of its agent and execution.
+        model: its model.
+        at: when its last line was written.
+        usage: its tokens.
+        latency_ms: how long it took, if that is told.
+        cost_usd: its cost, if that is told.
         texts: fingerprints of its texts.
     """
 
-    record: Record
-    texts: list[str] = field(default_factory=list)
+    of: Record
+    model: str
+    at: datetime
+    usage: Record
+    latency_ms: Any
+    cost_usd: Any
+    texts: list[str]
+
+    def call(self, call_id: str) -> Record:
+        """The model call."""
+        usage = self.usage
+        fresh = as_count(usage.get("input_tokens"))
+        read = as_count(usage.get("cache_read_input_tokens"))
+        created = as_count(usage.get("cache_creation_input_tokens"))
+        return self.of | present(
+            {
+                "type": "model_call",
+                "call_id": call_id,
+                "model": self.model,
+                "ended_at": self.at.isoformat(),
+                "status": SUCCESS,
+                "latency_ms": as_number(self.latency_ms),
+                "input_tokens": None if fresh is None else fresh + (read or 0) + (created or 0),
+                "output_tokens": as_count(usage.get("output_tokens")),
+                "cache_read_tokens": read,
+                "cache_creation_tokens": created,
+                "cost_usd": as_number(self.cost_usd),
+                "output": fingerprint_of_parts(self.texts),
+            }
+        )
 
 
 class _Session:
@@ -109,17 +197,15 @@ class _Session:
         self._messages: dict[str, _Message] = {}
         self._waiting: dict[str, ToolCall] = {}
 
-    def records(self, record: Record) -> Iterator[Record]:
+    def records(self, record: Record) -> Iterable[Record]:
         """What a line completes."""
         if self._by_project and self._agent_id == AGENT_ID:
             self._agent_id = agent_of_project(AGENT_ID, record.get("cwd"))
         kind = record.get("type")
-        if kind in ("user", "assistant") and not isinstance(record.get("message"), dict):
-            raise UnusableRecordError(f"the message of a line of the {kind} is missing")
         if kind == "assistant":
-            self._assistant(record)
+            self._assistant(record, _message_of(record))
         elif kind == "user":
-            yield from self._user(record)
+            return self._user(record, _message_of(record).get("content"))
         elif kind == "system" and record.get("subtype") == "api_error":
             self._notes[RETRIED] += 1
             if self._turn and not record.get("isSidechain"):
@@ -128,6 +214,7 @@ class _Session:
             self._notes[NO_MESSAGE] += 1
             if self._turn and (kind == "last-prompt" or record.get("subtype") == "turn_duration"):
                 self._turn.is_certain = True
+        return ()
 
     def end(self) -> Iterator[Record]:
         """What the end of the file completes; a turn that may go on is counted."""
@@ -137,21 +224,25 @@ class _Session:
 
     # -- the user ------------------------------------------------------------------------------------------------------
 
-    def _user(self, record: Record) -> Iterator[Record]:
-        at, content = time_of(record), record["message"].get("content")
-        blocks = [as_object(block) for block in as_list(content)]
-        if record.get("isSidechain"):
+    def _user(self, record: Record, content: Any) -> Iterator[Record]:
+        at, is_subagent = time_of(record), record.get("isSidechain")
+        if is_subagent:
             self._subagents_prompt = as_name(record.get("promptId")) or self._subagents_prompt
-        for block in blocks:
+        texts, has_results = [content] if isinstance(content, str) else [], False
+        for block in as_list(content):
+            if not isinstance(block, dict):
+                continue
             if block.get("type") == "tool_result":
-                yield from self._result(record, block, at)
-        texts = [content] if isinstance(content, str) else [block["text"] for block in blocks
-                                                            if isinstance(block.get("text"), str)]  # fmt: skip
+                has_results = True
+                if call := self._result(record, block, at):
+                    yield call
+            if isinstance(block.get("text"), str):
+                texts.append(block["text"])
         text = "\n".join(texts)
-        is_aside = record.get("isSidechain") or record.get("isMeta") or record.get("isCompactSummary")
-        if text.startswith(INTERRUPTED) and self._turn and not is_aside:
+        is_aside = is_subagent or record.get("isMeta") or record.get("isCompactSummary")
+        if self._turn and not is_aside and text.startswith(INTERRUPTED):
             self._turn.end(CANCELLED, at)
-        elif any(block.get("type") == "tool_result" for block in blocks):
+        elif has_results:
             return
         elif is_aside or text.startswith((INTERRUPTED, *OUTPUTS)):
             self._notes[NO_MESSAGE] += 1
@@ -182,8 +273,8 @@ class _Session:
 
     def _close(self, *, is_last: bool = False) -> Iterator[Record]:
         """The calls so far, and the record of the turn, if it ended."""
-        for message in self._messages.values():
-            yield message.record | present({"output": fingerprint(message.texts or None)})
+        for call_id, message in self._messages.items():
+            yield message.call(call_id)
         self._messages.clear()
         turn, self._turn = self._turn, None
         if turn is None:
@@ -197,8 +288,8 @@ class _Session:
 
     # -- the agent -----------------------------------------------------------------------------------------------------
 
-    def _assistant(self, record: Record) -> None:
-        at, message, is_subagent = time_of(record), record["message"], bool(record.get("isSidechain"))
+    def _assistant(self, record: Record, message: Record) -> None:
+        at, is_subagent = time_of(record), bool(record.get("isSidechain"))
         turn = None if is_subagent else self._turn
         if record.get("isApiErrorMessage") is True:
             if turn:
@@ -210,27 +301,36 @@ class _Session:
         if message.get("model") == SYNTHETIC:
             self._notes[NO_MESSAGE] += 1
             return
-        blocks = [as_object(block) for block in as_list(message.get("content"))]
+        blocks = [block for block in as_list(message.get("content")) if isinstance(block, dict)]
         of = self._of(is_subagent=is_subagent)
-        self._answered(record, at, of, turn, blocks)
-        uses = [block for block in blocks if block.get("type") == "tool_use"]
-        for block in uses:
-            tool, call_id = as_name(block.get("name")), as_name(block.get("id"))
-            if tool is None or call_id is None:
-                raise UnusableRecordError("name or id of a tool call is missing")
-            self._waiting[call_id] = ToolCall(
-                tool=tool, of=of, started_at=at, arguments=fingerprint(block.get("input")), turn=turn
-            )
-            if turn:
-                turn.actions.append(tool)
+        self._answered(record, message, at, of, turn, blocks)
+        has_text = has_uses = False
+        for block in blocks:
+            kind = block.get("type")
+            if kind == "text":
+                has_text = True
+            elif kind == "tool_use":
+                has_uses = True
+                self._use(block, at, of, turn)
         if turn:
             stopped = message.get("stop_reason")
-            if uses or stopped in GOES_ON:
+            if has_uses or stopped in GOES_ON:
                 turn.go_on()
-            elif stopped is not None or any(block.get("type") == "text" for block in blocks):
+            elif stopped is not None or has_text:
                 turn.end(SUCCESS, at, is_certain=stopped is not None)
             else:
                 turn.go_on()
+
+    def _use(self, block: Record, at: datetime, of: Record, turn: Turn | None) -> None:
+        """A call of a tool, whose result follows."""
+        tool, call_id = as_name(block.get("name")), as_name(block.get("id"))
+        if tool is None or call_id is None:
+            raise UnusableRecordError("name or id of a tool call is missing")
+        self._waiting[call_id] = ToolCall(
+            tool=tool, of=of, started_at=at, arguments=fingerprint(block.get("input")), turn=turn
+        )
+        if turn:
+            turn.actions.append(tool)
 
     def _of(self, *, is_subagent: bool) -> Record:
         execution_id = self._subagents_prompt if is_subagent else None
@@ -238,50 +338,50 @@ class _Session:
             execution_id = self._turn.execution_id
         return present({"agent_id": self._agent_id, "execution_id": execution_id})
 
-    def _answered(self, record: Record, at: datetime, of: Record, turn: Turn | None, blocks: list[Record]) -> None:
-        message, usage = record["message"], as_object(record["message"].get("usage"))
+    def _answered(
+        self, record: Record, message: Record, at: datetime, of: Record, turn: Turn | None, blocks: list[Record]
+    ) -> None:
         call_id = as_name(message.get("id")) or as_name(record.get("requestId")) or as_name(record.get("uuid"))
         model = as_name(message.get("model"))
         if call_id is None or model is None:
             raise UnusableRecordError("id or model of a message is missing")
-        if call_id not in self._messages and turn:
+        known = self._messages.get(call_id)
+        if known is None and turn:
             turn.api_calls += 1
             turn.model = turn.model or model
-        cached = [as_count(usage.get(name)) for name in ("cache_read_input_tokens", "cache_creation_input_tokens")]
-        fresh = as_count(usage.get("input_tokens"))
-        known = self._messages.setdefault(call_id, _Message({}))
-        known.record = of | present(
-            {
-                "type": "model_call",
-                "call_id": call_id,
-                "model": model,
-                "ended_at": at.isoformat(),
-                "status": SUCCESS,
-                "latency_ms": as_number(record.get("durationMs")),
-                "input_tokens": None if fresh is None else fresh + sum(count or 0 for count in cached),
-                "output_tokens": as_count(usage.get("output_tokens")),
-                "cache_read_tokens": cached[0],
-                "cache_creation_tokens": cached[1],
-                "cost_usd": as_number(record.get("costUSD")),
-            }
-        )
-        known.texts += [own for block in blocks if (own := fingerprint(block.get("text"))) is not None]
+        texts = known.texts if known else []
+        usage = as_object(message.get("usage"))
+        self._messages[call_id] = _Message(of, model, at, usage, record.get("durationMs"), record.get("costUSD"), texts)
+        texts += [own for block in blocks if (own := fingerprint(block.get("text"))) is not None]
 
-    def _result(self, record: Record, block: Record, at: datetime) -> Iterator[Record]:
+    def _result(self, record: Record, block: Record, at: datetime) -> Record | None:
+        """The call of a tool that this is the result of, unless it did not run."""
         call_id, told = as_name(block.get("tool_use_id")), record.get("toolUseResult")
         call = self._waiting.pop(call_id, None) if call_id is not None else None
         if call is None or call_id is None:
             self._notes[ORPHAN] += 1
-            return
-        text = _text_of(block.get("content"))
+            return None
         is_error = block.get("is_error") is True
+        text = _text_of(block.get("content")) if is_error else ""
         if is_error and (text.startswith(DENIED) or told == "User rejected tool use"):
             self._notes[NOT_ALLOWED] += 1
-            return
+            return None
         details = as_object(told)
         latency_ms = as_number(details.get("totalDurationMs", details.get("durationMs")))
         error = _tool_error(text) if is_error else None
-        yield call.record(call_id, at, latency_ms=latency_ms, error=error, result=block.get("content"))
+        return call.record(call_id, at, latency_ms=latency_ms, error=error, result=block.get("content"))
+
+
+def _message_of(record: Record) -> Record:
+    """The message of a line of the user or the assistant.
+
+    Raises:
+        UnusableRecordError: it has none.
+    """
+    message = record.get("message")
+    if not isinstance(message, dict):
+        raise UnusableRecordError(f"the message of a line of the {record.get('type')} is missing")
+    return message
 
 
 def _text_of(content: Any) -> str:

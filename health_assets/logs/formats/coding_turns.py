@@ -10,10 +10,12 @@ as its kind, and a line that cannot be used as its reason alone.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol
+
+import msgspec
 
 from health_assets.logs.formats.foreign_lines import (
     Damage,
@@ -22,19 +24,22 @@ from health_assets.logs.formats.foreign_lines import (
     Source,
     UnusableRecordError,
     as_content,
-    as_time,
     line_of,
     present,
     rejected,
 )
 from health_assets.logs.formats.json_pieces import Document, DocumentError
-from health_assets.logs.formats.lines import private_objects
+from health_assets.logs.formats.lines import Fields, private_objects
 
 SUCCESS, FAILURE, CANCELLED = "success", "failure", "cancelled"
 """How a turn ends; one that its user cancelled is a cancellation, which is no execution."""
 BESIDE = "file that a coding agent keeps beside its sessions, which hold all that counts"
 _LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopabcdef")
 _FINGERPRINT_LETTERS = 32
+_ASCII = bytes(range(128))
+_LOWER_AND_SPACED = bytes(32 if chr(byte).isspace() else byte for byte in _ASCII).lower() + bytes(range(128, 256))
+"""By byte of UTF-8, the lower letter, or a space for a blank, where it is one of ASCII."""
+_SPACES = re.compile(b"  +")
 _KIND = re.compile(r"[a-z_]{1,40}|[A-Z][A-Za-z]{0,60}(Error|Exception|Exceeded|Expired|Timeout)")
 
 
@@ -43,11 +48,25 @@ def fingerprint(content: Any) -> str | None:
 
     It has letters alone: digits would be masked as an id before it is salted (`logs.digests`).
     """
-    words = (as_content(content) or "").lower().split()
-    if not words:
+    if content is None:
         return None
-    digest = hashlib.sha256(" ".join(words).encode(errors="replace")).hexdigest()
-    return digest[:_FINGERPRINT_LETTERS].translate(_LETTERS)
+    text = as_content(content) or ""
+    words = text.encode(errors="replace")
+    if text.isascii() or _is_lower_and_without_blanks(words.translate(None, _ASCII).decode()):
+        words = words.translate(_LOWER_AND_SPACED).strip()  # as bytes it takes a third of the time
+        words = _SPACES.sub(b" ", words) if b"  " in words else words
+    else:
+        words = " ".join(text.lower().split()).encode(errors="replace")
+    return hashlib.sha256(words).hexdigest()[:_FINGERPRINT_LETTERS].translate(_LETTERS) if words else None
+
+
+def fingerprint_of_parts(parts: list[str]) -> str | None:
+    """The fingerprint of a list of fingerprints; None for an empty one."""
+    return fingerprint('["' + '", "'.join(parts) + '"]') if parts else None  # which JSON writes so
+
+
+def _is_lower_and_without_blanks(others: str) -> bool:
+    return others.lower() == others and others.split() == [others]
 
 
 def read_beside(source: Source) -> Iterator[Line]:
@@ -71,9 +90,10 @@ def time_of(record: Record) -> datetime:
         UnusableRecordError: it does not tell.
     """
     try:
-        return as_time(record.get("timestamp"), "timestamp")
-    except UnusableRecordError:
+        moment = datetime.fromisoformat(record.get("timestamp"))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         raise UnusableRecordError("timestamp must be ISO 8601") from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
 def kind_of(error: Any) -> str | None:
@@ -155,7 +175,7 @@ class Turn:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class ToolCall:
     """A call of a tool whose result is awaited.
 
@@ -272,7 +292,7 @@ class UnusableSessionError(Exception):
 class Session(Protocol):
     """What is known after some lines of a session."""
 
-    def records(self, record: Record) -> Iterator[Record]:
+    def records(self, record: Record) -> Iterable[Record]:
         """What a line completes.
 
         Raises:
@@ -284,9 +304,15 @@ class Session(Protocol):
         """What the end of the file completes."""
 
 
-def lines_of(source: Source, session: Session) -> Iterator[Line]:
-    """A line for each record of a session; one that cannot be used is rejected without its text."""
-    yield from _lines(session, private_objects(source.blocks))
+def lines_of(source: Source, session: Session, fields: Fields | None = None) -> Iterator[Line]:
+    """A line for each record of a session; one that cannot be used is rejected without its text.
+
+    Args:
+        source: the file.
+        session: makes the records.
+        fields: what the session looks at; others are not read.
+    """
+    yield from _lines(session, private_objects(source.blocks, fields))
 
 
 def lines_of_document(source: Source, session: Session, name: str = "") -> Iterator[Line]:
@@ -320,6 +346,15 @@ def _elements(source: Source, name: str) -> Iterator[tuple[int, Record] | Line]:
         yield rejected(number + 1, "", error.reason)
 
 
+def _line_of(number: int, record: Record) -> Line:
+    """As `line_of`, in a third of the time; it may write the exponent of a number otherwise."""
+    try:
+        text = msgspec.json.format(msgspec.json.encode(record), indent=0).decode()
+    except (ValueError, OverflowError):  # half a surrogate pair, a number beyond 64 bits
+        return line_of(number, record)
+    return Line(number, text) if text.isascii() else line_of(number, record)
+
+
 def _lines(session: Session, items: Iterator[tuple[int, Record] | Line]) -> Iterator[Line]:
     number = 0
     for item in items:
@@ -331,11 +366,11 @@ def _lines(session: Session, items: Iterator[tuple[int, Record] | Line]) -> Iter
             if not isinstance(record, dict):
                 raise UnusableRecordError("a record of a session must be an object")
             for made in session.records(record):
-                yield line_of(number, made)
+                yield _line_of(number, made)
         except UnusableRecordError as error:
             yield rejected(number, "", str(error))
         except UnusableSessionError as error:
             yield rejected(number, "", str(error))
             return
     for made in session.end():
-        yield line_of(max(number, 1), made)
+        yield _line_of(max(number, 1), made)

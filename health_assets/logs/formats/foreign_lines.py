@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from health_assets.core.text_limits import MAX_LINE_BYTES
 from health_assets.logs.digests import MOST_CHARACTERS
@@ -22,6 +22,7 @@ READ_CHARACTERS = 4 << 10
 """Of a value that the reason of a rejection shows, for the same reason."""
 OVERLONG = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
 UTF_16 = "UTF-16 without a byte order mark; write UTF-8"
+_AS_IT_IS, _SORTED = json.JSONEncoder(), json.JSONEncoder(sort_keys=True)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Record = dict[str, Any]
 
@@ -36,8 +37,7 @@ class Damage:
 Blocks = Iterator[bytes | Damage]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line of the native format or of OTLP-JSON, or a piece of the file that cannot be used.
 
     Args:
@@ -98,7 +98,7 @@ def dumped(value: Any, *, is_sorted: bool = False) -> str:
         UnusableRecordError: it is nested as deeply as the parser just takes, which is too deep for writing it.
     """
     try:
-        return json.dumps(value, sort_keys=is_sorted)
+        return (_SORTED if is_sorted else _AS_IT_IS).encode(value)
     except RecursionError:
         raise UnusableRecordError("JSON that is nested too deeply") from None
 

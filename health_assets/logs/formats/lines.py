@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from pydantic_core import from_json
 
 from health_assets.logs.formats.foreign_lines import (
@@ -21,19 +22,50 @@ from health_assets.logs.formats.foreign_lines import (
 )
 
 
+class Fields:
+    """The fields that a reader looks at: values of others are skipped.
+
+    Args:
+        shape: a `TypedDict` of them.
+    """
+
+    def __init__(self, shape: Any) -> None:
+        self._read = msgspec.json.Decoder(shape).decode
+
+    def of(self, line: bytes) -> Record | None:
+        """The object of a line; None where its types are unusual or it is no JSON: then another parser must read it."""
+        try:
+            if not line.isascii():
+                line.decode()  # the parser does not check texts that it skips
+            found: Record = self._read(line)
+        except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+            return None
+        return found
+
+
 def objects(blocks: Blocks) -> Iterator[tuple[int, Record] | Line]:
     """(line number, object) of every line that is not blank; what cannot be read is a rejected line."""
     for number, line in _lines(blocks):
         if isinstance(line, Damage):
             yield rejected(number, "", line.reason)
-        elif line.strip():
+        elif line and not line.isspace():
             yield _object(number, line)
 
 
-def private_objects(blocks: Blocks) -> Iterator[tuple[int, Record] | Line]:
-    """The same of files whose text must not be stored: a rejected line has its reason alone."""
-    for item in objects(blocks):
-        yield Line(item.number, "", item.fault) if isinstance(item, Line) else item
+def private_objects(blocks: Blocks, fields: Fields | None = None) -> Iterator[tuple[int, Record] | Line]:
+    """The same of files whose text must not be stored: a rejected line has its reason alone.
+
+    Args:
+        blocks: bytes of the file.
+        fields: what of an object is wanted; all, if not given.
+    """
+    for number, line in _lines(blocks):
+        if isinstance(line, Damage):
+            yield rejected(number, "", line.reason)
+        elif line and not line.isspace():
+            record = fields.of(line) if fields else None
+            item = _object(number, line) if record is None else (number, record)
+            yield Line(item.number, "", item.fault) if isinstance(item, Line) else item
 
 
 def texts(blocks: Blocks) -> Iterator[tuple[int, str] | Line]:
@@ -84,19 +116,20 @@ def _lines(blocks: Blocks) -> Iterator[tuple[int, bytes | Damage]]:
                 number += 1
             yield number, block
             return
-        first, *others = block.split(b"\n")
-        pieces.append(first)
-        size += len(first)
-        for other in others:
-            yield number, _whole(pieces, size)
-            number, pieces, size = number + 1, [other], len(other)
+        *ended, last = block.split(b"\n")
+        if ended:
+            ended[0] = b"".join([*pieces, ended[0]])
+            pieces, size = [], 0
+        for line in ended:
+            yield number, _whole(line)
+            number += 1
+        pieces.append(last)
+        size += len(last)
         if size > MAX_LINE_BYTES:
             pieces = [b"".join(pieces)[: MAX_LINE_BYTES + 1]]
     if size:
-        yield number, _whole(pieces, size)
+        yield number, _whole(b"".join(pieces))
 
 
-def _whole(pieces: list[bytes], size: int) -> bytes | Damage:
-    if size > MAX_LINE_BYTES:
-        return Damage(OVERLONG)
-    return b"".join(pieces)
+def _whole(line: bytes) -> bytes | Damage:
+    return line if len(line) <= MAX_LINE_BYTES else Damage(OVERLONG)
