@@ -21,21 +21,40 @@ def make_data(kind: str, **arguments: int) -> Work:
     return lambda: {"folder": str(getattr(data, kind)(**arguments))}
 
 
-def read_json(raw: str, select: str) -> Work:
+def read_json(raw: str, select: str, of: str = "headline") -> Work:
     """DuckDB reads the lines with typed columns: into a table in memory, or only into counts of every column."""
     import duckdb
 
-    from bench.fleet import HEADLINE_COLUMNS
+    from bench import coding_sessions, fleet
 
-    counts = ", ".join(f"count({name})" for name in HEADLINE_COLUMNS)
+    columns, options = {
+        "headline": (fleet.HEADLINE_COLUMNS, ""),
+        "sessions": (coding_sessions.COLUMNS, ", ignore_errors = true"),
+    }[of]
+    counts = ", ".join(f'count("{name}")' for name in columns)
     sql = {"table": "CREATE TABLE lines AS FROM {}", "aggregate": f"SELECT {counts} FROM {{}}"}[select]
-    source = f"read_json('{raw}/*.jsonl', format = 'newline_delimited', columns = {HEADLINE_COLUMNS})"
+    source = f"read_json('{raw}/*.jsonl', format = 'newline_delimited', columns = {columns}{options})"
 
     def work() -> dict[str, Any]:
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         connection.execute(sql.format(source)).fetchall()
         return {}
+
+    return work
+
+
+def read_sessions(raw: str) -> Work:
+    """The rows of all records of the files of a folder; tells how many."""
+    from pathlib import Path
+
+    from health_assets.core.targets import Targets
+    from health_assets.logs.files import list_files
+    from health_assets.logs.reader import reading
+
+    def work() -> dict[str, Any]:
+        with reading(list_files(Path(raw))) as parser:
+            return {"rows": sum(batch.num_rows for batch in parser.records(Targets()))}
 
     return work
 
