@@ -545,6 +545,18 @@ NAMES = (
     "success", "decision", "endpoint", "service.name", "service.version",
 )  # fmt: skip
 """Attributes whose texts are names, ids and times."""
+
+
+def test_logs_without_a_log_record_are_counted(project: Project) -> None:
+    lines = made.SESSIONS["gemini_cli"]
+    written = made.dumped(lines).replace(b'"logRecords"', b'"logRecorDs"')
+    project.write_bytes("logs.jsonl", written)
+    project.write_bytes("logs.json", json.dumps({"resourceLogs": lines[0]["resourceLogs"]}).encode() + b"\n")
+    project.write_bytes("damaged.json", written.split(b"\n")[0])
+    _, notes = lines_of(project)
+    assert notes[agent_logs.NO_RECORDS] == len(lines) + 1
+
+
 SECRET = "hunter2-orchard"
 
 
@@ -570,6 +582,7 @@ def test_no_prompt_argument_or_address_of_logs_is_stored(project: Project, agent
     assert content.count(SECRET.encode()) > 20
     project.write_bytes("logs.jsonl", content)
     project.write_bytes("half.jsonl", content[: content.index(SECRET.encode()) + 40])
+    project.write_bytes("without_its_beginning.jsonl", content[content.index(f'"{agent}.'.encode()) :].split(b"\n")[0])
     project.write_bytes("cut.jsonl", content[content.index(SECRET.encode()) :] + content)
     project.write_bytes(
         "damaged.jsonl", content.replace(SECRET.encode(), SECRET.encode() + b"\xff", 1) + b'{"a": "' + content

@@ -228,6 +228,13 @@ def test_turns_of_a_session_that_another_one_of_opencode_asked_for_have_calls_al
     assert (read(project), len(read(project, "model_call"))) == ([], 7)
 
 
+def test_an_export_of_opencode_without_its_beginning_is_rejected(project: Project) -> None:
+    content = json.dumps(made.OPENCODE)
+    project.write_bytes("session.json", content[content.index('{"role": "assistant"') :].encode())
+    [row], notes = lines_of(project)
+    assert (row["fault"], row["line"], notes) == ("something follows the end of the document", "", {})
+
+
 # -- Copilot CLI -------------------------------------------------------------------------------------------------------
 
 
@@ -356,6 +363,15 @@ def test_a_turn_of_roo_code_that_its_user_cancelled_is_a_cancellation(project: P
     assert rows_of(project, "cancellations", "agent_id", "execution_id", "started_at") == [
         ("roo-code", of_turn, after(60))
     ]
+
+
+def test_no_text_is_kept_of_a_task_that_breaks_off_in_a_damaged_first_message(project: Project) -> None:
+    written = json.dumps(made.ROO_CODE)
+    project.write_bytes(
+        "ui_messages.json", written[: written.index("apples") + 9].replace('"say": "', '"ay": "').encode()
+    )
+    [row], _ = lines_of(project)
+    assert row["fault"] and "apples" not in row["line"]
 
 
 # -- aider -------------------------------------------------------------------------------------------------------------

@@ -487,6 +487,26 @@ def test_nothing_private_is_kept_of_a_file_that_is_cut_anywhere(project: Project
     assert rows and made.SECRET not in json.dumps([rows, dict(notes)], default=str)
 
 
+@pytest.mark.parametrize("name", [name for name in made.every_file() if not name.startswith("metr")])
+def test_nothing_private_is_kept_of_a_file_that_is_damaged_at_any_one_place(project: Project, name: str) -> None:
+    content = made.every_file()[name]
+    for place in range(0, min(len(content), 1 << 10), 13):
+        damaged = content[:place] + b"\x01" + content[place + 1 :]
+        project.write_bytes(f"{place:06d}/{name}", damaged, modified=ARRIVED)
+    rows, notes = lines_of(project)
+    assert any(row["fault"] for row in rows)
+    assert made.SECRET not in json.dumps([rows, dict(notes)], default=str)
+
+
+def test_nothing_private_is_kept_of_a_file_without_its_beginning(project: Project) -> None:
+    files = made.every_file() | {"tb/run_metadata.json": json.dumps(made.TERMINAL_BENCH_METADATA).encode()}
+    for name, content in files.items():
+        for size in (2, 20):
+            project.write_bytes(f"{size}/{name}", content[size:], modified=ARRIVED)
+    rows, notes = lines_of(project)
+    assert made.SECRET not in json.dumps([rows, dict(notes)], default=str)
+
+
 def test_nothing_private_is_kept_of_whole_or_damaged_files(project: Project) -> None:
     write_all(project)
     for name, content in made.every_file().items():

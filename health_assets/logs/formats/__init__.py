@@ -120,7 +120,9 @@ PRIVATE = (
     "Harbor", "ATIF", "Terminal-Bench", "SWE-agent", "mini-swe-agent", "OpenHands", "SWE-bench",
 )  # fmt: skip
 """Formats of which no text is stored, also of what cannot be read."""
-PRIVATE_DECLARATIONS = ("harbor", "atif", "terminal_bench", "swe_agent", "mini_swe_agent", "openhands")
+PRIVATE_DECLARATIONS = (
+    "harbor", "atif", "terminal_bench", "swe_agent", "mini_swe_agent", "openhands", "swe_bench_instance",
+)  # fmt: skip
 """Those of them that are declared and tell how a file begins, or is called, that is not recognized."""
 BESIDE = ((CLAUDE_CODE, claude_code.PRIVATE_FILE), (CLINE, cline.PRIVATE_FILE))
 """Names of files beside sessions, of which nothing is read."""
@@ -154,7 +156,7 @@ FORMATS: tuple[Format, ...] = (
     Format(GEMINI_CLI, gemini_cli.recognizes_document, gemini_cli.read_document),
     Format(GEMINI_CLI, gemini_cli.recognizes_beside, coding_turns.read_beside),
     Format(OPENCODE, opencode.recognizes, opencode.read),
-    Format(OPENCODE, opencode.recognizes_beside, coding_turns.read_beside),
+    Format(OPENCODE, opencode.recognizes_beside, opencode.read_beside),
     Format(COPILOT_CLI, copilot_cli.recognizes, copilot_cli.read),
     Format(CLINE, cline.recognizes, cline.read),
     Format(ROO_CODE, cline.recognizes_roo_code, cline.read),

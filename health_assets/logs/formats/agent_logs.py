@@ -36,9 +36,11 @@ from health_assets.logs.otlp_lines import LOGS_START, SNAKE_OF_CAMEL, UNSERVED_R
 PREFIXES = ("claude_code", "codex", "gemini_cli")
 SCOPE = re.compile(r"com\.anthropic\.claude_code\..*|codex_.*|gemini-cli")
 """Scopes of these agents' records: also those without an event may hold what somebody asked."""
-TEXT = re.compile(rb'^\s*\{\s*"resource_?[lL]ogs"\s*:[^\n]*(claude|codex|gemini)')
-"""The beginning of such a file whose first line has no end yet."""
 EVENT = re.compile(rf"({'|'.join(PREFIXES)})\.([a-z_.]+)")
+TEXT = re.compile(
+    rb'^\s*\{\s*"resource_?[lL]ogs"\s*:[^\n]*(claude|codex|gemini)|"(%s)\.[a-z_.]+"' % "|".join(PREFIXES).encode()
+)
+"""A part of such a file, also of one whose first line has no end yet."""
 _LINE_OF_LOGS = re.compile(LOGS_START.encode())
 _EVENT_IN_LINE = re.compile(rb'"(%s)\.[a-z_.]+"' % "|".join(PREFIXES).encode())
 _LOGS, _METRICS = re.compile(LOGS_START), re.compile(LOGS_START.replace("Logs|_logs", "Metrics|_metrics"))
@@ -63,6 +65,7 @@ UNKNOWN_LINE = "neither OTLP-JSON nor a record of the native format, in a file o
 METRICS = UNSERVED_REASON.format(what="metrics", field="resourceMetrics")
 TRACED = "Claude Code event of a trace, whose spans tell of it"
 REPEATED = "event of a coding agent that came twice"
+NO_RECORDS = "logs of a coding agent without a log record"
 NO_EVENT = "log record of a coding agent that tells of no turn or call"
 
 
@@ -131,7 +134,10 @@ class Events:
     def _add_resource(self, number: int, resource: Record) -> Iterator[str]:
         """Add the events of a resource; gives the reasons why records cannot be used."""
         version = _attributes(as_object(resource.get("resource"))).get("service.version")
-        for record in _records(resource):
+        records = list(_records(resource))
+        if not records:
+            self.source.notes[NO_RECORDS] += 1
+        for record in records:
             values = _attributes(record)
             names = _name_of(record, values.get("event.name"))
             if names is None:

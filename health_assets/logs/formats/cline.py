@@ -27,7 +27,7 @@ PRIVATE_FILE = re.compile(
     r"(^|/)(api_conversation_history|task_metadata|history_item|focus_chain_taskid_\w+)\.json(\.gz)?$"
 )
 """Names of files beside a task's messages, which repeat them or tell of its files."""
-TEXT = re.compile(rb'"type"\s*:\s*"(say|ask)"\s*,\s*"(say|ask)"\s*:')
+TEXT = re.compile(rb'"type"\s*:\s*"(say|ask)"\s*,\s*"(say|ask)"\s*:|"ts"\s*:\s*\d{13}\s*,\s*"type"\s*:\s*"(say|ask)"')
 """A part of a task, also of one that is damaged."""
 PROMPTS = ("task", "user_feedback")
 TOOLS = ("tool", "command", "use_mcp_server", "browser_action_launch")

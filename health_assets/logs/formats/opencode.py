@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from health_assets.logs.conventions import UNKNOWN_MODEL
+from health_assets.logs.formats.coding_turns import BESIDE as FILE_BESIDE
 from health_assets.logs.formats.coding_turns import (
     CANCELLED,
     FAILURE,
@@ -24,7 +25,16 @@ from health_assets.logs.formats.coding_turns import (
     lines_of_document,
     milliseconds,
 )
-from health_assets.logs.formats.foreign_lines import EPOCH, Line, Record, Source, UnusableRecordError, present
+from health_assets.logs.formats.foreign_lines import (
+    EPOCH,
+    Line,
+    Record,
+    Source,
+    UnusableRecordError,
+    present,
+    rejected,
+)
+from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.json_values import as_count, as_list, as_name, as_number, as_object
 
@@ -56,6 +66,18 @@ def recognizes_beside(opening: Opening) -> bool:
     members = opening.record or opening.members
     is_piece = bool(members.keys() & {"sessionID", "projectID"})
     return is_piece and BESIDE.fullmatch(str(members.get("id"))) is not None
+
+
+def read_beside(source: Source) -> Iterator[Line]:
+    """Nothing of such a piece, which is counted; what is no whole document, as the rest of an export, is rejected."""
+    document = Document(source.blocks)
+    try:
+        document.value()
+        document.finish()
+    except DocumentError as error:
+        yield rejected(1, "", error.reason)
+    else:
+        source.notes[FILE_BESIDE] += 1
 
 
 def read(source: Source) -> Iterator[Line]:
