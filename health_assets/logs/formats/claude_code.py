@@ -134,7 +134,7 @@ def read(source: Source) -> Iterator[Line]:
     yield from lines_of(source, _Session(source), FIELDS)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Message:
     """A message of a model so far: its lines repeat the model and the usage, of which the last tells the whole.
 
@@ -350,8 +350,10 @@ class _Session:
             turn.api_calls += 1
             turn.model = turn.model or model
         texts = known.texts if known else []
-        usage = as_object(message.get("usage"))
-        self._messages[call_id] = _Message(of, model, at, usage, record.get("durationMs"), record.get("costUSD"), texts)
+        self._messages[call_id] = _Message(
+            of=of, model=model, at=at, usage=as_object(message.get("usage")), latency_ms=record.get("durationMs"),
+            cost_usd=record.get("costUSD"), texts=texts,
+        )  # fmt: skip
         texts += [own for block in blocks if (own := fingerprint(block.get("text"))) is not None]
 
     def _result(self, record: Record, block: Record, at: datetime) -> Record | None:
