@@ -22,7 +22,7 @@ from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import asset_spec
 from health_assets.defs.step_assets import derived_spec, step_assets
 from health_assets.defs.write_lock.write_lock import URGENT
-from health_assets.pipeline.checking import check_suite
+from health_assets.pipeline.checking import check_suites
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.pipeline.events import Checked, Event, Materialized, Value
 from health_assets.pipeline.plan import Graph, Plan
@@ -60,7 +60,7 @@ def _events(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
         told = _told(_survey_if_now(pipeline, hours), hours) if PROBES in plan.assets else {}
         with pipeline.write() as session:
             made = _probes(session, plan, told) if PROBES in plan.assets else []
-            checks = check_suite(session, graph, pipeline.settings, pipeline.load_targets(), plan, PROBES)
+            checks = check_suites(session, graph, pipeline.settings, pipeline.load_targets(), plan, [PROBES])
         yield from made
         yield from checks
     failed = [PROBES] if any(check.blocks for check in checks) else []

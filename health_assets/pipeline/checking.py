@@ -4,7 +4,7 @@ What belongs here: evaluating them within a session, writing their history and t
 have judged. What does not: declaring and evaluating one suite (`quality`), and what follows from a failure (`engine`).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import pandas as pd
 
@@ -19,7 +19,7 @@ from health_assets.pipeline.summaries import lost_summary, many_rejected_summary
 from health_assets.quality.batches import Source
 from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_chunks, write_history
-from health_assets.quality.expectations import Check
+from health_assets.quality.expectations import Check, Suite
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.fingerprints import (
     EVERY_LINE_IS_STILL_THERE,
@@ -32,40 +32,59 @@ from health_assets.warehouse.location import is_spark
 from health_assets.warehouse.session import Session
 
 
-def check_suite(
-    session: Session, graph: Graph, settings: Settings, targets: Targets, plan: Plan, asset: str
+def check_suites(
+    session: Session, graph: Graph, settings: Settings, targets: Targets, plan: Plan, assets: Iterable[str]
 ) -> list[Checked]:
-    """Evaluate those checks of an asset's suite that the plan asks for.
+    """Evaluate those checks of some assets' suites that the plan asks for.
 
     Raises:
         HealthAssetsError: a check looks at a column that its batch does not have.
     """
-    suite = graph.suites.get(asset)
-    names = {check.name for check in suite.checks if check.name in plan.checks.get(asset, ())} if suite else set()
-    if suite is None or not names:
+    names = {asset: own for asset in assets if (own := _asked_checks(graph, plan, asset))}
+    if not names:
         return []
     hours = plan.hours
-    run, sources = RunFingerprint.of(settings, targets, hours), {*upstream(asset, graph.derived), asset}
-    judged = run.with_inputs(run.input_states(session, sources), sources)
-    # on a cluster a run is always made, so that nobody asks for a fingerprint
-    rows = None if is_spark(settings.warehouse) else judged_rows(session, asset, hours)
+    run = RunFingerprint.of(settings, targets, hours)
+    sources = {asset: {*upstream(asset, graph.derived), asset} for asset in names}
+    states = run.input_states(session, set().union(*sources.values()))
+    rows, results = dict[str, dict[str, str]](), dict[str, list[CheckResult]]()
+    for asset, own in names.items():
+        # on a cluster a run is always made, so that nobody asks for a fingerprint
+        if not is_spark(settings.warehouse) and len(own) == len(graph.suites[asset].checks):
+            rows[asset] = judged_rows(session, asset, hours)
+        results[asset] = _evaluated(session, graph.suites[asset], settings, targets, hours, own)
+        write_history(session, asset, hours, results[asset])
+    fingerprints = Fingerprints(session)
+    outcomes = fingerprints.of_checks(rows, hours) if rows else {}
+    for asset, judged_digests in rows.items():
+        judged = run.with_inputs(states, sources[asset])
+        noted = checks_fingerprint(judged, plan.records_in, judged_digests, outcomes.get(asset))
+        fingerprints.note_checks(asset, hours, noted)
+    return [_checked(asset, result, hours) for asset, own in results.items() for result in own]
+
+
+def _asked_checks(graph: Graph, plan: Plan, asset: str) -> list[str]:
+    """The names of those checks of an asset's suite that the plan asks for, in the order of the suite."""
+    suite = graph.suites.get(asset)
+    return [check.name for check in suite.checks if check.name in plan.checks.get(asset, ())] if suite else []
+
+
+def _evaluated(
+    session: Session, suite: Suite, settings: Settings, targets: Targets, hours: HourGroups, names: Sequence[str]
+) -> list[CheckResult]:
+    """The results of checks over hours that may have holes."""
     found = [
         evaluate(
             suite,
             Source(
-                asset=asset, session=session, hours=chunk, targets=targets, settings=settings, some=hours.within(chunk)
+                asset=suite.asset, session=session, hours=chunk, targets=targets, settings=settings,
+                some=hours.within(chunk),
             ),
-            [check.name for check in suite.checks if check.name in names],
+            names,
         )
         for chunk in hours.chunks()
-    ]
-    results = of_chunks(found)
-    write_history(session, asset, hours, results)
-    if rows is not None and names == {check.name for check in suite.checks}:
-        fingerprints = Fingerprints(session)
-        outcomes = fingerprints.of_checks([asset], hours).get(asset)
-        fingerprints.note_checks(asset, hours, checks_fingerprint(judged, plan.records_in, rows, outcomes))
-    return [_checked(asset, result, hours) for result in results]
+    ]  # fmt: skip
+    return of_chunks(found)
 
 
 def _checked(asset: str, result: CheckResult, hours: HourGroups) -> Checked:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.interruption import noticed
-from health_assets.pipeline.checking import check_raw_logs, check_suite
+from health_assets.pipeline.checking import check_raw_logs, check_suites
 from health_assets.pipeline.curves import numbers_by_hour, record_curves
 from health_assets.pipeline.events import Checked, Event, HourlyNumbers, Materialized, Value
 from health_assets.pipeline.fingerprints import RECORDS
@@ -61,9 +61,7 @@ def _checks(pipeline: Pipeline, graph: Graph, plan: Plan, report: IngestReport |
         return []
     with pipeline.write() as session:
         targets = pipeline.load_targets()
-        found = [
-            result for name in RECORDS for result in check_suite(session, graph, pipeline.settings, targets, plan, name)
-        ]
+        found = check_suites(session, graph, pipeline.settings, targets, plan, RECORDS)
         names = plan.checks.get("raw_logs", ())
         return [*found, *check_raw_logs(session, pipeline.settings, plan, names, report)]
 

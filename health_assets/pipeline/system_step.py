@@ -10,7 +10,7 @@ from datetime import datetime
 
 from health_assets.core.targets import Targets
 from health_assets.pipeline.build_selection import chunks, hours_to_build, require_sources, versions_to_note
-from health_assets.pipeline.checking import check_suite
+from health_assets.pipeline.checking import check_suites
 from health_assets.pipeline.curves import numbers_by_hour
 from health_assets.pipeline.derived import Derived, Inputs, rows_of
 from health_assets.pipeline.events import Checked, Event, Materialized, Metadata
@@ -63,7 +63,7 @@ def _made_and_checked(pipeline: Pipeline, graph: Graph, derived: Derived, plan: 
     with pipeline.write() as session:
         targets = pipeline.load_targets()  # those of now, however long it took until this run had the lock
         made = [_made(session, pipeline, graph, derived, plan, targets)] if derived.name in plan.assets else []
-        return [*made, *check_suite(session, graph, pipeline.settings, targets, plan, derived.name)]
+        return [*made, *check_suites(session, graph, pipeline.settings, targets, plan, [derived.name])]
 
 
 def _made(

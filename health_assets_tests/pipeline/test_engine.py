@@ -166,14 +166,14 @@ def test_checks_alone_are_evaluated_also_where_one_before_them_fails(logged: Pro
 
 
 def test_a_check_that_cannot_be_evaluated_takes_the_rows_back(logged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    checked = system_step.check_suite
+    checked = system_step.check_suites
 
     def broken(*arguments: object) -> list[Checked]:
-        if arguments[-1] == "health_components":
+        if arguments[-1] == ["health_components"]:
             raise RuntimeError("the evaluator disagrees")
         return checked(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(system_step, "check_suite", broken)
+    monkeypatch.setattr(system_step, "check_suites", broken)
     with pytest.raises(RuntimeError, match="disagrees"):
         [*run(logged.pipeline, GRAPH, plan(*FLEET))]
     assert logged.built_hours("health_components") == set()
