@@ -309,6 +309,7 @@ def test_a_warehouse_without_evidence_is_served_without_it(tmp_path: Path) -> No
         {
             "version": "",
             "hour": HOUR.isoformat(),
+            "known_until": HOUR.isoformat(),
             "model_hour": HOUR.isoformat(),
             "models": [],
             "teams": [],
