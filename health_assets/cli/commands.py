@@ -114,7 +114,7 @@ def run(
     targets: TargetsOption = None,
     warehouse: WarehouseOption = None,
 ) -> None:
-    """Keep everything up to date in one process: new hours when they are over, late logs as they come."""
+    """Keep everything up to date in one process: the hour that runs, hours that are over, late logs and alerts."""
     with readable_errors():
         settings, every_s = settings_of(raw, targets, warehouse), seconds_of(every)
         _require_targets(settings)
