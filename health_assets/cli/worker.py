@@ -26,7 +26,7 @@ from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.validation import import_great_expectations
-from health_assets.systems.due_hours import DueRun, due_hours, running_hour
+from health_assets.systems.due_hours import DueRun, due_hours, running_hour_due
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 RETRY_S = 3600.0
@@ -69,7 +69,7 @@ class Worker:
         """When hours were made that failed, by the monotonic clock."""
         self._loaded: IngestReport | None = None
         """The report of what was loaded since the last run, which the next one checks."""
-        self._told = ""
+        self._told = self._told_of_alerts = ""
 
     def tick(self) -> bool:
         """Load what is new in the logs, make what is due, and tell of it; gives whether a run was asked to end."""
@@ -77,11 +77,12 @@ class Worker:
             due = self._due()
         except HealthAssetsError as error:
             self._tell(str(error))
-            return False
-        self._told = ""
+            due = []
+        else:
+            self._told = ""
         is_ended = any(self._make(one) for one in due)
         if not is_ended and self._pipeline.settings.alerts is not None:
-            self._alert(self._pipeline.settings.alerts)
+            self._alert(self._pipeline.settings.alerts)  # also where nothing can be made: that is told then
         return is_ended
 
     def _alert(self, file: Path) -> None:
@@ -89,9 +90,14 @@ class Worker:
         settings, now = self._pipeline.settings, self._pipeline.clock()
         try:
             done = tick_alerts(settings, load_alerts(file), self._pipeline.load_targets(), now)
+        except NoWarehouseError:
+            return  # nothing was made yet
         except HealthAssetsError as error:
-            self._tell(f"alerts: {error}")
+            if str(error) != self._told_of_alerts:
+                say(printable(f"alerts: {error}", MOST_TOLD))
+            self._told_of_alerts = str(error)
         else:
+            self._told_of_alerts = ""
             _log.info("alerts: %s", done)
 
     def _due(self) -> list[DueRun]:
@@ -106,7 +112,7 @@ class Worker:
             if _has_scores(pipeline):
                 self._take(load_new_logs(pipeline))
                 with pipeline.read() as session:
-                    running = running_hour(session, settings, pipeline.clock()) if settings.running_hour else None
+                    running = running_hour_due(session, settings, pipeline.clock()) if settings.running_hour else None
                     due = [*([running] if running else []), *due_hours(session, settings, pipeline.clock())]
             else:
                 selection = select_hours(pipeline, None, None)

@@ -17,7 +17,7 @@ from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets.logs.stores import require_root
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
-from health_assets.systems.due_hours import missed_hours, running_hour
+from health_assets.systems.due_hours import missed_hours, running_hour_due
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 LOCK_TIMEOUT_S = 10.0
@@ -106,7 +106,7 @@ def running_hour_schedule(
             return dg.SkipReason("a run of the hour is under way")
         try:
             with pipeline.waiting_at_most(LOCK_TIMEOUT_S).read() as session:
-                due = running_hour(session, settings, now)
+                due = running_hour_due(session, settings, now)
         except NoWarehouseError:
             due = None
         except WarehouseBusyError as error:

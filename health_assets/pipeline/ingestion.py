@@ -69,6 +69,7 @@ def ingest(
     full_refresh: bool = False,
     salt: str = "",
     with_prices: bool = False,
+    read_at: datetime | None = None,
 ) -> IngestReport:
     """Load the files that are new or changed, and bring `hours` and their look-back up to date.
 
@@ -94,6 +95,7 @@ def ingest(
         full_refresh: whether every file is compared with what was read of it, whatever its size and times say.
         salt: salt of the digests of contents; by default the warehouse's own.
         with_prices: whether calls that state no cost get that of the price list.
+        read_at: when the files were listed, up to which a running hour is known; by default now.
 
     Raises:
         HealthAssetsError: a file is gone or cannot be read although an hour that retention dropped needs it to come
@@ -148,7 +150,7 @@ def ingest(
     for some in [*filter(len, [report.hours]), *contiguous(with_runs_or_calls)]:
         for table, others in resolve_usage(session, some, lookback_hours, with_prices=with_prices).items():
             touched[table] |= others
-    _note_materialized(session, scope, built, touched, elsewhere, groups)
+    _note_materialized(session, scope, built, touched, elsewhere, groups, read_at or session.now())
     if groups and run is not None and with_new_targets:
         inputs_fingerprint = run.with_inputs(run.input_states(session, RECORDS), RECORDS)
         Fingerprints(session).note_inputs(RECORDS, set(groups), inputs_fingerprint)
@@ -218,29 +220,29 @@ def _note_materialized(
     touched: Mapping[str, AbstractSet[datetime]],
     elsewhere: Mapping[str, AbstractSet[datetime]],
     asked: HourGroups | None,
+    read_at: datetime,
 ) -> None:
     """Write down of each table which hours it has now, and which of them have other rows than before."""
-    now = session.now()
     for table, own_hours in touched.items():
         noted, as_of = built | scope.restored.get(table, set()) | elsewhere[table], dict[datetime, datetime]()
         if table == "spans":
             noted = {hour for hour in noted | own_hours if hour not in scope.pruned_spans}
         if table == "raw_logs":
-            noted |= _not_final(session, asked, now) if asked else set()
-            as_of = {hour: _known_until(session, hour, now) for hour in noted if hour + HOUR > now}
+            noted |= _not_final(session, asked, read_at) if asked else set()
+            as_of = {hour: _known_until(session, hour, read_at) for hour in noted if hour + HOUR > read_at}
         for hours in contiguous(noted):
             PartitionStates(session).note(table, hours, own_hours & set(hours), as_of=as_of)
 
 
-def _not_final(session: Session, asked: HourGroups, now: datetime) -> set[datetime]:
+def _not_final(session: Session, asked: HourGroups, read_at: datetime) -> set[datetime]:
     """The hours asked for that are not over, or were not when they were last made."""
     early = PartitionStates(session).as_of("raw_logs", asked.span)
-    return {hour for hour in asked if hour + HOUR > now or hour in early}
+    return {hour for hour in asked if hour + HOUR > read_at or hour in early}
 
 
-def _known_until(session: Session, hour: datetime, now: datetime) -> datetime:
-    """Up to when a running hour is known: until now, or its newest event, where the clock of a log is ahead."""
-    until = now
+def _known_until(session: Session, hour: datetime, read_at: datetime) -> datetime:
+    """Up to when a running hour is known: when the logs were listed, or its newest event, if that is later."""
+    until = max(read_at, hour + timedelta(seconds=1))
     for table, time in TIME_OF_TABLE.items():
         rows = session.hours_of(table, HourRange.of(hour))
         [newest] = session.dicts(rows.aggregate(at=rows[time].max()))

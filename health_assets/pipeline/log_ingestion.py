@@ -63,6 +63,7 @@ def ingest_logs(
         try:
             with pipeline.write() as session:
                 unreadable: Faults = {}
+                read_at = session.now()
                 oddities: dict[str, str] = {}
                 files = list_files(pipeline.raw_root, unreadable, oddities, FormatSettings.of(settings))
                 unreadable |= failures.still_of(files)
@@ -77,7 +78,7 @@ def ingest_logs(
                     unreadable=unreadable, trusted_judgements=settings.trust, limits=pipeline.limits,
                     run=RunFingerprint.of(settings, targets, hours) if hours else None,
                     horizon=pipeline.horizon, full_refresh=full_refresh, salt=pipeline.salt,
-                    with_prices=settings.prices and has_price_list(),
+                    with_prices=settings.prices and has_price_list(), read_at=read_at,
                 )  # fmt: skip
                 return then(session, report, {**odd, **report.told})
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed

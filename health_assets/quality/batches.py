@@ -123,22 +123,17 @@ def hours_with_windows(
         always: an `agent_id` that stands for nobody, whom no target retires.
         window_hours: length of the windows; that of the evaluation window where none is given.
     """
+    exceptions = [name for name, own in source.targets.agents.items() if own.retired != source.targets.defaults.retired]
     parts = source.session.table(components)
-    are_counted = is_counted(parts.agent_id, source.targets)
+    is_excepted = parts.agent_id.isin(exceptions)
+    is_counted = is_excepted if source.targets.defaults.retired else ~is_excepted
     if always is not None:
-        are_counted |= parts.agent_id == always
+        is_counted |= parts.agent_id == always
     length = window_hours or source.settings.window_hours
     span = source.hours.extended_back(length - 1)
-    by_hour = source.facts(parts.filter(are_counted), _[component].sum(), hours=span)
+    by_hour = source.facts(parts.filter(is_counted), _[component].sum(), hours=span)
     counts = [by_hour.get(hour, (0,))[0] for hour in span]
     of_hours = [sum(counts[place : place + length]) for place in range(len(source.hours))]
     frame = hours(source).assign(**{f"{component}_of_hours": of_hours})
     in_windows = source.facts(source.asset, _[count_column].sum())
     return with_facts(frame, [f"{component}_in_windows"], in_windows)
-
-
-def is_counted(agent_id: ir.StringValue, targets: Targets) -> ir.BooleanValue:
-    """Whether an agent is not retired."""
-    exceptions = [name for name, own in targets.agents.items() if own.retired != targets.defaults.retired]
-    is_excepted = agent_id.isin(exceptions)
-    return is_excepted if targets.defaults.retired else ~is_excepted

@@ -43,6 +43,11 @@ def of_hours(rows: ir.Table, hours: Iterable[datetime]) -> ir.Table:
     return rows.semi_join(ibis.memtable(pa.table({"hour": hour})), "hour")
 
 
+def time_literal(moment: datetime) -> ir.TimestampScalar:
+    """A time as an expression, in UTC."""
+    return ibis.literal(moment, "timestamp('UTC')")
+
+
 def spine(hours: HourRange) -> ir.Table:
     """One row per hour of a range: `hour`."""
     first, end = (ibis.literal(moment, "timestamp('UTC')") for moment in (hours.start, hours.end))

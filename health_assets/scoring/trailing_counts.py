@@ -8,8 +8,9 @@ begin within an hour, so that executions are counted anew. What does not belong 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import ibis
 from ibis import ir
+
+from health_assets.scoring.relations import time_literal
 
 TRAILING_HOURS = (1, 6)
 
@@ -32,9 +33,9 @@ class Trailing:
 
     def of(self, hours: int) -> ir.Table:
         """The executions of the last hours, with the one that runs as their `hour`."""
-        start, end = self._start(hours), _time(self.until)
+        start, end = self._start(hours), time_literal(self.until)
         rows = self.executions.filter(self.executions.ended_at >= start, self.executions.ended_at < end)
-        return rows.mutate(hour=_time(self.hour))
+        return rows.mutate(hour=time_literal(self.hour))
 
     def counts(self) -> ir.Table:
         """One row per agent with an execution: `hour`, `agent_id`, `executions` and `failures` of each length.
@@ -50,8 +51,4 @@ class Trailing:
         return rows.group_by("hour", "agent_id").aggregate(**counts)
 
     def _start(self, hours: int) -> ir.TimestampScalar:
-        return _time(self.until - timedelta(hours=min(hours, self.longest_hours)))
-
-
-def _time(moment: datetime) -> ir.TimestampScalar:
-    return ibis.literal(moment, "timestamp('UTC')")
+        return time_literal(self.until - timedelta(hours=min(hours, self.longest_hours)))

@@ -17,7 +17,7 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.health_components import SUMS
-from health_assets.scoring.relations import lookup, spine
+from health_assets.scoring.relations import lookup, spine, time_literal
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,9 @@ def ends_of_hours(hour: ir.TimestampValue, as_of: Mapping[datetime, datetime]) -
     end = hour + ibis.interval(hours=1)
     if not as_of:
         return end
-    return ibis.cases(*((hour == _time(running), _time(known)) for running, known in as_of.items()), else_=end)
+    return ibis.cases(
+        *((hour == time_literal(running), time_literal(known)) for running, known in as_of.items()), else_=end
+    )
 
 
 def window_lengths_s(
@@ -99,12 +101,10 @@ def window_lengths_s(
     if not as_of:
         return whole
     passed = {running: known - running + (window_hours - 1) * HOUR for running, known in as_of.items()}
-    cases = ((hour == _time(own), ibis.literal(length.total_seconds(), "float64")) for own, length in passed.items())
+    cases = (
+        (hour == time_literal(own), ibis.literal(length.total_seconds(), "float64")) for own, length in passed.items()
+    )
     return ibis.cases(*cases, else_=whole)
-
-
-def _time(moment: datetime) -> ir.TimestampScalar:
-    return ibis.literal(moment, "timestamp('UTC')")
 
 
 def _between(rows: ir.Table, start: datetime, end: datetime) -> ir.Table:

@@ -70,7 +70,7 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
     return due + late_hours(session, settings, newest, now, {hour for one in due for hour in one.hours})
 
 
-def running_hour(session: Session, settings: Settings, now: datetime) -> DueRun | None:
+def running_hour_due(session: Session, settings: Settings, now: datetime) -> DueRun | None:
     """The hour that runs, if anything is loaded that its scores lack; None otherwise.
 
     Args:

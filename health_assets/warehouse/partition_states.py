@@ -163,6 +163,14 @@ class PartitionStates:
         )
         return newest
 
+    def newest_final(self, asset: str, over_by: datetime) -> datetime | None:
+        """The newest hour that was over by a time and when it was last made; None where none was."""
+        [(newest,)] = self._session.query(
+            "SELECT max(hour) FROM partition_states WHERE asset = ? AND hour <= ? AND as_of IS NULL",
+            [asset, over_by - HOUR],
+        )
+        return newest
+
     def newest_of_each(self, assets: Iterable[str], over_by: datetime) -> dict[str, WrittenHour]:
         """The newest hour of each asset, in order, that was over by a time; an asset without one is left out."""
         rows = self._session.query(

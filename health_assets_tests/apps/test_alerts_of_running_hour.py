@@ -52,8 +52,8 @@ def materialize(project: Project, hour: datetime, clock: SetClock, now: datetime
     project.materialize(HourRange.of(hour), only=STEPS)
 
 
-def looked(project: Project, now: datetime) -> Watch:
-    return watch(project.warehouse, ALERTS, project.settings, load_targets(project.settings.targets), now)
+def looked(project: Project, now: datetime, alerts: Alerts = ALERTS) -> Watch:
+    return watch(project.warehouse, alerts, project.settings, load_targets(project.settings.targets), now)
 
 
 def after(minutes: float) -> datetime:
@@ -86,11 +86,13 @@ def test_an_incident_of_a_running_hour_closes_by_good_hours_alone(project: Proje
     assert (seen.hours, seen.opened) == ([OUTAGE], [])
 
 
+@pytest.mark.parametrize("minute", [20, 59])
 def test_an_hour_that_was_made_while_it_ran_is_not_judged_before_it_is_made_anew(
-    project: Project, clock: SetClock
+    project: Project, clock: SetClock, minute: float
 ) -> None:
-    add(project, "well still", runs(OUTAGE, after(59)))
-    materialize(project, OUTAGE, clock, after(59))
+    add(project, "well still", runs(OUTAGE, after(minute)))
+    materialize(project, OUTAGE, clock, after(minute))
+    assert not looked(project, after(60.2)).hours, "however long ago that was"
     assert not looked(project, after(65)).hours
     materialize(project, OUTAGE, clock, after(66))
     assert looked(project, after(70)).hours == [OUTAGE]
@@ -100,7 +102,37 @@ def test_an_hour_that_a_run_is_making_opens_nothing(project: Project, clock: Set
     add(project, "down", runs(OUTAGE, after(5), "failure"))
     materialize(project, OUTAGE, clock, after(5))
     clock(after(6))
-    project.materialize(HourRange.of(OUTAGE), only=["ingest"])
-    assert not looked(project, after(6.1)).opened
+    project.materialize(HourRange.of(OUTAGE), only=STEPS[:4])
+    assert not looked(project, after(6.1)).opened, "agent_now is of another time than the scores"
     materialize(project, OUTAGE, clock, after(6.2))
     assert looked(project, after(6.3)).opened
+
+
+def test_an_earlier_hour_that_is_judged_later_closes_no_incident_of_the_running_hour(
+    project: Project, clock: SetClock
+) -> None:
+    alerts = Alerts(rules=(RULES["failing_now"](good_hours=1),))
+    add(project, "well still", runs(OUTAGE, after(60)))
+    add(project, "down", [*runs(after(60), after(65), "failure"), *_of_a_newcomer(after(60))])
+    clock(after(65))
+    project.materialize(HourRange(OUTAGE, OUTAGE + 2 * HOUR), only=STEPS)
+    opened = looked(project, after(65.1), alerts).opened
+    assert {one.subject_id for one in opened} == {"a", "new"}, "the hour before is still to be judged"
+    seen = looked(project, after(68), alerts)
+    assert (seen.hours, seen.closed) == ([OUTAGE], [])
+    assert all(one.closed_at is None for one in incidents(project.warehouse_path))
+
+
+def _of_a_newcomer(start: datetime) -> list[Record]:
+    return [{**record, "agent_id": "new"} for record in runs(start, start + timedelta(minutes=5), "failure")]
+
+
+def test_an_agent_without_a_run_so_far_is_no_agent_without_data(project: Project, clock: SetClock) -> None:
+    alerts = Alerts(rules=(RULES["no_data"](),))
+    records = [execution(f"b{hour}", "hourly", START + hour * HOUR + HOUR / 2, 5.0) for hour in range(6)]
+    project.window_hours = 1
+    add(project, "hourly", records)
+    materialize(project, OUTAGE - HOUR, clock, after(9))
+    add(project, "well still", runs(OUTAGE, after(12)))
+    materialize(project, OUTAGE, clock, after(12))
+    assert not looked(project, after(12.1), alerts).opened

@@ -149,6 +149,19 @@ def test_a_tick_scores_the_hour_that_runs_and_tells_of_its_outage(
     assert project.query("SELECT max(materialized_at) FROM partition_states WHERE asset = 'agent_now'") > before
 
 
+def test_alerts_are_told_where_the_logs_cannot_be_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write_log("a.jsonl", [line(execution("e1", "planner", START))])
+    project.materialize(HourRange.of(START))
+    project.raw.rename(project.folder / "elsewhere")
+    with receiver() as pager:
+        alerts = project.folder / "alerts.yaml"
+        alerts.write_text(f"channels: {{pager: {{type: webhook, url: '{pager.url}'}}}}", encoding="utf-8")
+        monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
+        later = datetime.now(UTC) + HOUR  # by then nobody is catching up
+        assert Worker(replace(project.pipeline, clock=lambda: later)).tick() is False
+        assert "hour_late" in str(pager.bodies)
+
+
 def test_without_the_setting_the_hour_that_runs_is_left_for_later(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

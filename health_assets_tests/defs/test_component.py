@@ -159,7 +159,9 @@ def test_an_embedded_project_deletes_no_old_runs_and_starts_nothing_unasked(tmp_
     assert {schedule.default_status for schedule in made.schedules} == {dg.DefaultScheduleStatus.STOPPED}
     assert {sensor.default_status for sensor in made.sensors} == {dg.DefaultSensorStatus.STOPPED}
     started = defined(component(tmp_path, schedules=True))
-    off = {schedule.name for schedule in started.schedules if schedule.default_status != dg.DefaultScheduleStatus.RUNNING}
+    off = {
+        schedule.name for schedule in started.schedules if schedule.default_status != dg.DefaultScheduleStatus.RUNNING
+    }
     assert off == {"health_running_hour"}, "each time of it is a run, so somebody switches it on"
     assert {sensor.default_status for sensor in started.sensors} == {dg.DefaultSensorStatus.RUNNING}
 

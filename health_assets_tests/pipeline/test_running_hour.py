@@ -11,7 +11,7 @@ import pytest
 from health_assets.cli.running import run_hours
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.declared_assets import DERIVED
-from health_assets.systems.due_hours import due_hours, running_hour
+from health_assets.systems.due_hours import due_hours, running_hour_due
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.support.clocks import SetClock, settable_clock
 from health_assets_tests.support.logs_made import START, Record, execution, line, random_lines, trigger
@@ -197,7 +197,7 @@ def test_the_running_hour_is_due_when_logs_have_news_of_it_and_else_not(project:
         clock(at(minute))
         project.ingest(HourRange(START, START))
         with project.warehouse.read() as session:
-            return running_hour(session, project.settings, at(minute)) is not None
+            return running_hour_due(session, project.settings, at(minute)) is not None
 
     clock(at(70))
     materialized(project, [execution("e1", "a", at(20))], START, None)

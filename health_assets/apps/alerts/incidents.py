@@ -101,7 +101,7 @@ def judge(
     dropped = [
         _given_up(incident, at, gone[incident.subject[1:]])
         for incident in open_incidents.values()
-        if incident.subject[1:] in gone
+        if incident.subject[1:] in gone and incident.hour < at
     ]
     over = {incident.subject for incident in dropped}
     for one in seen:
@@ -113,7 +113,7 @@ def judge(
             if incident is None:
                 if opening := rule.opening(one):
                     opened.append(_opened(rule, one, subject, opening.reason, opening.recovers_at, at))
-            elif subject not in over:
+            elif subject not in over and incident.hour < at:  # else it opened in a later hour, which ran
                 after = _after(rule, one, incident, at)
                 if after.closed_at is not None:
                     closed.append(after)

@@ -27,6 +27,7 @@ from health_assets.apps.alerts.outbox import (
     note_judged,
     open_incidents,
 )
+from health_assets.apps.alerts.rules import NoData
 from health_assets.apps.alerts.seen import DueSeen
 from health_assets.apps.alerts.silencing import changes_of_file, settle, take_in_file, unsettled
 from health_assets.core.hours import HOUR, HourRange, floor_hour
@@ -144,7 +145,9 @@ def _judge_hour_so_far(
         return Judged()
     hour, known_until = running
     seen = observe(_observed(session, alerts, settings, targets, hour, already_open), is_there=True)
-    return Judged(opened=judge(alerts.rules, seen, already_open, at=known_until).opened)
+    # who runs once a day may still run in the rest of the hour
+    rules = [rule for rule in alerts.rules if not isinstance(rule, NoData)]
+    return Judged(opened=judge(rules, seen, already_open, at=known_until).opened)
 
 
 def _observed(
@@ -166,14 +169,12 @@ def _observed(
 
 
 def hour_so_far(session: Session, now: datetime) -> tuple[datetime, datetime] | None:
-    """The hour that runs and up to when it is known; None where it has no scores, or a run is making them."""
+    """The hour that runs and up to when its scores know it; None where it has none, or a run is making them."""
     states, hours = PartitionStates(session), HourRange.of(floor_hour(now))
     made, needed = states.made_at(hours).get(hours.start, {}), states.assets() & set(NEEDED)
-    known_until = states.as_of("raw_logs", hours).get(hours.start)
-    if known_until is None or not needed <= made.keys():
-        return None
-    is_whole = all(states.as_of(asset, hours).get(hours.start) == known_until for asset in needed)
-    return (hours.start, known_until) if is_whole else None
+    known = {states.as_of(asset, hours).get(hours.start) for asset in needed}
+    known_until = known.pop() if len(known) == 1 else None
+    return (hours.start, known_until) if known_until and needed <= made.keys() else None
 
 
 def _judge_lateness(
@@ -193,7 +194,8 @@ def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen |
     newest = PartitionStates(session).newest(SCORED_ASSET, now)
     if newest is None or (settings.first_hour and due < settings.first_hour):
         return None
-    is_there = bool(PartitionStates(session).of(SCORED_ASSET, HourRange.of(due)))
+    states, hours = PartitionStates(session), HourRange.of(due)
+    is_there = bool(states.of(SCORED_ASSET, hours) - states.not_final([SCORED_ASSET], hours))
     is_catching_up = not is_there and _is_catching_up(session, newest, due, now)
     return DueSeen(hour=due, subject_id=HOURS, is_there=is_there, newest=newest, is_catching_up=is_catching_up)
 
@@ -252,7 +254,7 @@ def is_ready(
         idle_for: how long no hour has been judged.
         is_final: whether it was over when they were last made.
     """
-    quiet_for = now - max(written.values())
+    quiet_for = now - max(*written.values(), *(() if is_final else (hour + HOUR,)))
     is_overdue = now >= hour + HOUR + LATEST
     if needed <= written.keys() and is_final:
         return quiet_for >= QUIET or is_overdue

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from health_assets.apps.serving.ownership import Ownership
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.rejected_rows import Rejections
@@ -52,7 +52,7 @@ def pipeline_facts(session: Session, settings: Settings, ownership: Ownership, n
         (`public`).
     """
     hours = PartitionStates(session)
-    newest = hours.newest(SCORED_ASSET, now + HOUR)
+    newest = hours.newest_final(SCORED_ASSET, now)
     facts: dict[str, Any] = {"newest_hour": newest and newest.isoformat()}
     if newest is not None:
         look_back = HourRange.of(newest).extended_back(settings.lookback_hours - 1)

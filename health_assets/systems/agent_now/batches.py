@@ -5,7 +5,7 @@ import pandas as pd
 from ibis import _, ir
 
 from health_assets.core.hours import HourRange
-from health_assets.quality.batches import Source, hours, hours_with_windows, is_counted, rows, with_fact
+from health_assets.quality.batches import Source, hours, hours_with_windows, rows, with_fact
 from health_assets.scoring.trailing_counts import Trailing
 from health_assets.systems.agent_now.names import RECOVERING
 from health_assets.warehouse.partition_states import PartitionStates
@@ -61,7 +61,7 @@ def hours_of_verdicts(source: Source) -> pd.DataFrame:
     frame = hours_with_windows(source, "executions_1h", window_hours=1)
     for hour, until in PartitionStates(source.session).as_of("agent_now", source.hours).items():
         executions = source.session.hours_of("executions", HourRange.of(hour).extended_back(1))
-        own = executions.filter(is_counted(executions.agent_id, source.targets))
+        own = executions.semi_join(source.session.hours_of("agent_now", HourRange.of(hour)), "agent_id")
         last = Trailing(executions=own, hour=hour, until=until).of(1)
         frame.loc[frame["hour"] == hour, "executions_of_hours"] = source.session.count(last)
     return frame

@@ -7,7 +7,6 @@ What belongs here: asking pages for what a caller sees. What does not: what a to
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -19,7 +18,6 @@ from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page_service import NothingYetError, Pages
 from health_assets.apps.serving.service import Asked, Service
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
 
@@ -97,10 +95,9 @@ def require_read(asked: Asked) -> None:
 
 
 def as_of(look: Look) -> dict[str, Any]:
-    """Facts at the head of every answer: the end of the hour, and what makes it doubtful."""
-    end: datetime = look.hour + HOUR
+    """Facts at the head of every answer: the end of the hour, earlier while it runs, and what makes it doubtful."""
     return {
-        "as_of": end,
+        "as_of": look.known_until(look.hour),
         "window_hours": look.window_hours,
         "outdated_s": look.outdated_s(),
         "still_loading": _still_loading(look.history.missing),

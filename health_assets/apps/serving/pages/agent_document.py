@@ -11,7 +11,6 @@ from typing import Any
 
 from health_assets.apps.serving.pages.rendering import shape
 from health_assets.apps.serving.vocabulary import DIMENSIONS, EXTENSION, EXTENSION_NOW, SCHEMA_VERSION
-from health_assets.core.hours import HOUR
 from health_assets.scoring.explanation import unmeasured
 
 CALIBRATION = (
@@ -21,11 +20,12 @@ CALIBRATION = (
 Row = Mapping[str, Any]
 
 
-def health_document(row: Row) -> dict[str, Any] | None:
+def health_document(row: Row, known_until: datetime) -> dict[str, Any] | None:
     """The document (source 3, section 4.2); None where the hour has none of the agent.
 
     Args:
         row: a row of the series `agents`.
+        known_until: the end of its hour, or an earlier time while it runs.
     """
     if row["status"] is None:
         return None
@@ -35,7 +35,7 @@ def health_document(row: Row) -> dict[str, Any] | None:
     return {
         "schema_version": SCHEMA_VERSION,
         "agent_id": row["agent_id"],
-        "timestamp": _moment(row["hour"] + HOUR),
+        "timestamp": _moment(known_until),
         "health": _known(
             status=row["status"],
             last_healthy_at=_moment(row["last_healthy_at"]),

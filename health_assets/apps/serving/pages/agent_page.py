@@ -109,7 +109,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "models": runs_by(runs, "model")[:RUNS_SHOWN],
         "usage": runs_by(runs, "day"),
         "targets": {name: row[name] for name in TARGETS_USED},
-        "document": health_document(row),
+        "document": health_document(row, look.known_until(row["hour"])),
         "hours": None if wanted.against is None else compared_hours(look, agent_id, row, wanted.against, len(window)),
         "side_by_side": compared_versions(look, agent_id, runs, wanted.versions, shown) if wanted.versions else None,
     }

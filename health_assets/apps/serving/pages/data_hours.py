@@ -54,10 +54,10 @@ def hours_of(look: Look) -> list[dict[str, Any]]:
         if hour in there:
             is_empty = look.hides_nothing and rows[LINES].get(hour) == 0
             state = "partial" if hour in lacking else "empty" if is_empty else "materialized"
-        elif hour < max(there):
-            state = "missing"
+        elif hour > due:
+            state = "awaited"
         else:
-            state = "late" if hour <= due else "awaited"
+            state = "missing" if hour < max(there) else "late"
         counts = {"executions": "executions", "rejected": "rejected_records", "agents": SCORES}
         told = {
             "hour": hour,
@@ -163,9 +163,10 @@ def missing_hours(look: Look, days: int) -> list[datetime]:
     if known is None:
         return []
     first, there = known
-    newest = max(look.hour, _due(look)) if look.is_newest else look.hour
+    due = _due(look)
+    newest = max(look.hour, due) if look.is_newest else look.hour
     back = HourRange(newest - (24 * days - 1) * HOUR, newest + HOUR)
-    return [hour for hour in back if first <= hour and hour not in there]
+    return [hour for hour in back if first <= hour <= due and hour not in there]
 
 
 def _scored(look: Look) -> tuple[datetime, frozenset[datetime]] | None:
