@@ -20,7 +20,8 @@ def model_health(
         for model in sorted({call["model"] for call in calls}):
             window = [call for call in calls if call["model"] == model and start <= call["_at"] < end][-window_calls:]
             if window:
-                rows.append({"hour": hour, "model": model, **summary(window, threshold)})
+                made = {"hour": hour, "as_of": end, "is_final": True, "model": model}
+                rows.append(made | summary(window, threshold))
     return rows
 
 

@@ -157,7 +157,8 @@ def session_scores(records: list[Record], hours: list[datetime], settings: dict[
             traces, own = sessions.get(session_id, []), cancelled.get(session_id, [])
             hours_of_it = {record["_hour"] for record in own}.union(*(trace["hours"] for trace in traces))
             if hour in hours_of_it:
-                row = {"hour": hour, "session_id": session_id, **score(traces, settings), **runs(traces)}
+                of_hour = {"hour": hour, "as_of": hour + ONE_HOUR, "is_final": True, "session_id": session_id}
+                row = of_hour | score(traces, settings) | runs(traces)
                 if not traces:
                     row["agent_id"] = max(own, key=lambda one: (one["_at"], one["execution_id"]))["agent_id"]
                 rows.append(row | {"cancelled_runs": len(own)})
