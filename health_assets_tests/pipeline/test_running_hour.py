@@ -15,7 +15,7 @@ from health_assets.systems.due_hours import due_hours, running_hour_due
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.support.clocks import SetClock, settable_clock
 from health_assets_tests.support.logs_made import START, Record, execution, line, random_lines, trigger
-from health_assets_tests.support.projects import Project, Row, assert_same_tables
+from health_assets_tests.support.projects import Project, Row, assert_same_tables, assert_tables_equal_to_9_digits
 
 MINUTE = timedelta(minutes=1)
 TRAILING = (
@@ -169,6 +169,19 @@ def _without_history(tables: dict[str, list[Row]]) -> dict[str, list[Row]]:
     for row in tables["agent_health_state"]:
         del row["last_healthy_at"]
     return tables
+
+
+def test_the_running_hour_is_the_same_on_postgresql(tmp_path: Path, clock: SetClock) -> None:
+    lines = random_lines(Random(7), 160, hours=6)
+    clock(at(340))
+    hour, made = HourRange.of(START + 5 * HOUR), {}
+    for engine in ("duckdb", "postgres"):
+        project = Project(tmp_path / engine, {}, 3, 6, engine=engine)
+        project.write_log("a.jsonl", lines)
+        project.materialize(hour)
+        made[engine] = project.tables(hour, RESULTS)
+    assert {row["is_final"] for row in made["postgres"]["agent_now"]} == {False}
+    assert_tables_equal_to_9_digits(made["postgres"], made["duckdb"])
 
 
 def test_an_hour_that_was_made_while_it_ran_is_due_once_it_is_over_without_a_new_line(
