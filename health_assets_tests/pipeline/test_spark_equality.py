@@ -16,6 +16,7 @@ from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.quality.test_suites import results_of
 from health_assets_tests.support import postgres_server
+from health_assets_tests.support.clocks import settable_clock
 from health_assets_tests.support.logs_made import (
     EVALUATORS,
     START,
@@ -101,6 +102,17 @@ def pair(url: str, tmp_path_factory: pytest.TempPathFactory) -> Pair:
 @on_both
 def test_every_table_of_random_logs_is_the_same_on_spark(pair: Pair) -> None:
     pair.assert_equal()
+
+
+@on_both_at_night
+def test_the_hour_that_runs_is_the_same_on_spark(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settable_clock(monkeypatch)(START + 7.6 * HOUR)
+    own = Pair(Project(tmp_path / "duckdb", {}, 4, 9), Project(tmp_path / "spark", {}, 4, 9, engine="spark", url=url))
+    own.write_log("a.jsonl", random_lines(Random(5), 200, 8))
+    own.materialize(HourRange.of(START + 7 * HOUR))
+    tables, expected = own.spark.tables(), own.duckdb.tables()
+    assert {row["is_final"] for row in tables["agent_now"]} == {False}
+    assert_tables_equal_to_9_digits(tables, expected)
 
 
 @on_both
