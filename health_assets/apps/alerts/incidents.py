@@ -87,6 +87,7 @@ def judge(
     *,
     at: datetime,
     gone: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    hour: datetime | None = None,
 ) -> Judged:
     """Apply the rules to an hour's facts, and return the incidents that open and close.
 
@@ -96,12 +97,13 @@ def judge(
         open_incidents: the incidents that are open.
         at: when what is seen was so: the end of the hour.
         gone: subjects that are left out from now on, by kind and id, and why.
+        hour: the hour that is judged; incidents that opened in later ones, which ran already, are left alone.
     """
     opened, closed, counted = [], [], []
     dropped = [
         _given_up(incident, at, gone[incident.subject[1:]])
         for incident in open_incidents.values()
-        if incident.subject[1:] in gone and incident.hour < at
+        if incident.subject[1:] in gone and not _is_later(incident, hour)
     ]
     over = {incident.subject for incident in dropped}
     for one in seen:
@@ -113,13 +115,17 @@ def judge(
             if incident is None:
                 if opening := rule.opening(one):
                     opened.append(_opened(rule, one, subject, opening.reason, opening.recovers_at, at))
-            elif subject not in over and incident.hour < at:  # else it opened in a later hour, which ran
+            elif subject not in over and not _is_later(incident, hour):
                 after = _after(rule, one, incident, at)
                 if after.closed_at is not None:
                     closed.append(after)
                 elif after != incident:
                     counted.append(after)
     return Judged(opened=tuple(opened), closed=tuple(closed), dropped=tuple(dropped), counted=tuple(counted))
+
+
+def _is_later(incident: Incident, hour: datetime | None) -> bool:
+    return hour is not None and incident.hour > hour
 
 
 def unwatched(rules: Sequence[Rule], open_incidents: Mapping[Subject, Incident], *, at: datetime) -> Judged:

@@ -128,7 +128,8 @@ def _judge_hour(
 ) -> Judged:
     already_open = open_incidents(session)
     observed = _observed(session, alerts, settings, targets, hour, already_open)
-    return judge(alerts.rules, observe(observed, is_there=was_made), already_open, at=hour + HOUR, gone=observed.gone())
+    seen = observe(observed, is_there=was_made)
+    return judge(alerts.rules, seen, already_open, at=hour + HOUR, gone=observed.gone(), hour=hour)
 
 
 def _judge_hour_so_far(
@@ -254,7 +255,7 @@ def is_ready(
         idle_for: how long no hour has been judged.
         is_final: whether it was over when they were last made.
     """
-    quiet_for = now - max(*written.values(), *(() if is_final else (hour + HOUR,)))
+    quiet_for = now - max([*written.values(), *([] if is_final else [hour + HOUR])])
     is_overdue = now >= hour + HOUR + LATEST
     if needed <= written.keys() and is_final:
         return quiet_for >= QUIET or is_overdue
