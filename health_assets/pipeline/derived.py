@@ -76,12 +76,8 @@ class Inputs:
         covered = PartitionStates(self.session).covered(asset, self.hours, window_hours, first_event_hour)
         hour = pa.array(list(self.hours), pa.timestamp("us", "UTC"))
         rows = ibis.memtable(pa.table({"hour": hour, "hours_covered": pa.array(covered, pa.int64())}))
-        return self.with_as_of(
-            rows.mutate(
-                window_start=rows.hour - ibis.interval(hours=window_hours - 1),
-                window_end=ends_of_hours(rows.hour, self.as_of),
-            )
-        )
+        rows = self.with_as_of(rows)
+        return rows.mutate(window_start=rows.hour - ibis.interval(hours=window_hours - 1), window_end=rows.as_of)
 
     def with_as_of(self, rows: ir.Table) -> ir.Table:
         """Rows with the columns of `AsOf`."""

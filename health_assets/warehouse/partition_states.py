@@ -164,7 +164,7 @@ class PartitionStates:
         return newest
 
     def newest_final(self, asset: str, over_by: datetime) -> datetime | None:
-        """The newest hour that was over by a time and when it was last made; None where none was."""
+        """The newest hour that is over by a time and was made after its end; None where none was."""
         [(newest,)] = self._session.query(
             "SELECT max(hour) FROM partition_states WHERE asset = ? AND hour <= ? AND as_of IS NULL",
             [asset, over_by - HOUR],

@@ -1,4 +1,4 @@
-"""Hours of the future, as older programs made them: they never hide those that have begun."""
+"""Hours that have not begun, which older versions materialized: the newest hour that has begun is shown all the same."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -2,9 +2,9 @@
 
 An hour is judged when it is over, its tables are there and nothing has been written to it for a moment; the hours are
 judged in order, and never a second time. Of the hour that runs, whatever opens is told at once; all else waits until it
-is over. So whatever comes late changes no past incident and sends no message about the
-past: it shows in the windows of the hours that follow. An hour that was left out while a later one is there counts as
-missing. The first time, only the newest hour is judged, with the hours before it to compare with.
+is over. So whatever comes late changes no past incident and sends no message about the past: it shows in the windows of
+the hours that follow. An hour that was left out while a later one is there counts as missing. The first time, only the
+newest hour is judged, with the hours before it to compare with.
 
 Rules that are switched off, or look at others than before, take their incidents with them at once, whether or not there
 is an hour to judge. Silences change nothing of this: they are settled last, and decide who is told.
@@ -255,7 +255,8 @@ def is_ready(
         idle_for: how long no hour has been judged.
         is_final: whether it was over when they were last made.
     """
-    quiet_for = now - max([*written.values(), *([] if is_final else [hour + HOUR])])
+    last_written = max(written.values())
+    quiet_for = now - (last_written if is_final else max(last_written, hour + HOUR))
     is_overdue = now >= hour + HOUR + LATEST
     if needed <= written.keys() and is_final:
         return quiet_for >= QUIET or is_overdue

@@ -174,7 +174,7 @@ def recognizes_document(opening: Opening) -> bool:
 
 
 def events_of_lines(source: Source, events: Events) -> Iterator[Line]:
-    """Add the events of a file; gives the lines that hold none, as they are, and those that cannot be used."""
+    """Add the events of a file; yields all other lines: those without an event unchanged, unusable ones rejected."""
     yield from _all(texts(source.blocks), events)
 
 

@@ -12,7 +12,7 @@ from health_assets.logs.json_values import as_count, as_name, as_number
 MAIN_SOURCES = re.compile(r"sdk|main|repl_main_thread(:.*)?")
 """What asks a model for the agent itself, rather than for a subagent, a title or a summary."""
 SUBAGENT_TOOLS = {"Agent", "Task"}
-"""Names of the tool by which Claude Code asks a subagent, and waits for it."""
+"""Names of the tool that runs a subagent and returns its answer."""
 
 
 class ClaudeCodeSession(LoggedSession):

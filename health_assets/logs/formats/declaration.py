@@ -22,7 +22,7 @@ from health_assets.schema.records import LINE_TYPES
 
 SPAN, EXECUTION, CANCELLATION = "span", "execution", "cancellation"
 CANCELLED = "cancelled"
-"""The status by which an execution is declared to be a cancellation."""
+"""The status of executions that become cancellations."""
 CALLS = ("model_call", "tool_call")
 SPAN_FIELDS: dict[str, LogField] = {
     field.name: field

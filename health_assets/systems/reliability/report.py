@@ -1,6 +1,6 @@
 """The reliability evaluation's block: agents from the least reliable on, and the tasks that vary most."""
 
-import math
+from datetime import datetime
 from typing import Any
 
 from ibis import ir
@@ -36,15 +36,17 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     for name, is_observed in ((EVALUATION, False), (OBSERVATION, True)):
         own, own_tasks = (rows.filter((rows.task_source == OBSERVED) == is_observed) for rows in (agents, tasks))
         if session.count(own):
-            _print_agents(console, session, f"{name} at {latest:%Y-%m-%d %H:%M} UTC: ", own, own_tasks)
+            _print_agents(console, session, name, latest, own, own_tasks)
 
 
-def _print_agents(console: Console, session: Session, heading: str, agents: ir.Table, tasks: ir.Table) -> None:
+def _print_agents(
+    console: Console, session: Session, name: str, latest: datetime, agents: ir.Table, tasks: ir.Table
+) -> None:
     [fleet] = session.dicts(_fleet(agents))
-    title = Text(heading, style="bold")
+    title = Text(f"{name} at {latest:%Y-%m-%d %H:%M} UTC: ", style="bold")
     title.append(f"{counted(fleet['agents'], 'agent')}, {counted(fleet['runs'], 'run')}, ")
     title.append(f"{counted(fleet['tasks'], 'repeated task')} ")
-    title.append(f"in {math.ceil((fleet['window_end'] - fleet['window_start']) / HOUR)} h")
+    title.append(f"in {len(HourRange(fleet['window_start'], latest + HOUR))} h")
     if fleet["repeated_share"] is not None:
         title.append(f"; {fleet['repeated_share']:.0%} of their runs repeat a task")
     console.print()
@@ -58,7 +60,7 @@ def _print_agents(console: Console, session: Session, heading: str, agents: ir.T
 def _fleet(agents: ir.Table) -> ir.Table:
     return agents.aggregate(
         agents=agents.count(), runs=agents.runs.sum(), tasks=agents.tasks.sum(),
-        window_start=agents.window_start.min(), window_end=agents.window_end.max(),
+        window_start=agents.window_start.min(),
         repeated_share=agents.runs.sum() / (agents.runs / agents.repeated_share).sum(),
     )  # fmt: skip
 
