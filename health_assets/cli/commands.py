@@ -17,6 +17,7 @@ from health_assets.apps.serving.audit import audited, warehouse_name
 from health_assets.cli.alerts_commands import alerts_app
 from health_assets.cli.format_commands import formats, inspect
 from health_assets.cli.materializing import hours_asked_for, materialize_hours
+from health_assets.cli.release_commands import compare, gate
 from health_assets.cli.speaking import (
     RawOption,
     TargetsOption,
@@ -61,6 +62,8 @@ app.add_typer(alerts_app, name="alerts")
 app.add_typer(targets_app, name="targets")
 app.command()(inspect)
 app.command()(formats)
+app.command()(compare)
+app.command()(gate)
 McpRole = Literal["read", "operate"]
 DEMO_FOLDER = Path("data/demo")
 JSON_WIDTH = 200

@@ -285,6 +285,19 @@ class Settings(BaseSettings):
     evaluation_window_hours: int | None = Field(
         None, ge=1, le=24 * 366, description="Window of the reliability evaluation; by default the evaluation window."
     )
+    release_hours: int | None = Field(
+        None,
+        ge=1,
+        le=24 * 183,
+        description="How long a new version or model [is compared](releases.md) with the one before it, and with how "
+        "much of that one's past; by default half of the look-back.",
+    )
+    comparison_margin: float = Field(
+        0.02, gt=0, le=1, description="Largest difference of success rates between releases that does not matter."
+    )
+    comparison_ratio_margin: float = Field(
+        0.1, gt=0, le=10, description="The same of runtime, tokens and cost, as a share of what they were."
+    )
     judge_url: str | None = Field(
         None,
         pattern="^https?://",
@@ -492,6 +505,11 @@ class Settings(BaseSettings):
         return self.evaluation_window_hours or self.window_hours
 
     @property
+    def comparison_hours(self) -> int:
+        """How long a release is compared with the one before it."""
+        return self.release_hours or max(1, self.lookback_hours // 2)
+
+    @property
     def has_judge(self) -> bool:
         """Whether evaluation runs can be judged by a model."""
         return self.judge_url is not None and self.judge_model is not None
@@ -499,4 +517,4 @@ class Settings(BaseSettings):
     @property
     def reach_hours(self) -> int:
         """The number of hours of events that the results for an hour depend on; the last of them is its own."""
-        return max(self.lookback_hours, 2 * self.window_hours, self.evaluation_hours)
+        return max(self.lookback_hours, 2 * self.window_hours, self.evaluation_hours, 2 * self.comparison_hours)

@@ -86,7 +86,7 @@ def test_a_name_that_is_taken_is_refused_also_the_second_time(checkout: Path) ->
         with pytest.raises(SystemExit, match=f"there is a system {name} already"):
             main([name])
     main(["failing_runs"])
-    assert '"agent_usage", "failing_runs", "survey",\n)' in (checkout / "health_assets/core/systems.py").read_text()
+    assert '"failing_runs", "survey",\n)' in (checkout / "health_assets/core/systems.py").read_text()
     with pytest.raises(SystemExit, match="there is a system failing_runs already"):
         main(["failing_runs"])
 

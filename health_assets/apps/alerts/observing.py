@@ -6,9 +6,11 @@ from health_assets.apps.alerts.budget_rules import BudgetRule
 from health_assets.apps.alerts.context import CONTEXT_HOURS, agents_worth_a_look
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour, heaviest_events, ids_table
+from health_assets.apps.alerts.observing_releases import releases_seen
 from health_assets.apps.alerts.observing_states import probes_seen, statuses_seen, verdicts_seen
 from health_assets.apps.alerts.rules import STATES, Floor, StateWorsened, drop_of
 from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, ExpectationSeen, HourSeen, Least, ModelSeen, Seen
+from health_assets.apps.alerts.seen_releases import ReleaseSeen
 from health_assets.apps.alerts.seen_states import NowSeen, ProbeSeen, StatusSeen
 from health_assets.core.hours import HOUR, HourRange
 
@@ -122,6 +124,7 @@ OBSERVERS: dict[type[Seen], Callable[[ObservedHour], Iterable[Seen]]] = {
     BudgetSeen: _budgets,
     StatusSeen: statuses_seen,
     ProbeSeen: probes_seen,
+    ReleaseSeen: releases_seen,
     ModelSeen: _models,
     ExpectationSeen: _expectations,
 }

@@ -269,6 +269,7 @@ SUBJECT_KINDS = {
     "budget": "agent",
     "now": "agent",
     "status": "agent",
+    "release": "agent",
     "probe": "probe",
     "model": "model",
     "expectation": "expectation",

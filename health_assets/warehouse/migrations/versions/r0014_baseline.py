@@ -712,6 +712,50 @@ def upgrade() -> None:
     )
     op.create_index("rejected_records_by_hour", "rejected_records", ["hour"], unique=False)
     op.create_table(
+        "release_comparison",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("dimension", sa.String(collation="C"), nullable=True),
+        sa.Column("candidate", sa.String(collation="C"), nullable=True),
+        sa.Column("measure", sa.String(collation="C"), nullable=True),
+        sa.Column("baseline", sa.String(collation="C"), nullable=True),
+        sa.Column("released_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("baseline_since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("baseline_runs", sa.BigInteger(), nullable=True),
+        sa.Column("candidate_runs", sa.BigInteger(), nullable=True),
+        sa.Column("baseline_value", sa.Double(), nullable=True),
+        sa.Column("candidate_value", sa.Double(), nullable=True),
+        sa.Column("difference", sa.Double(), nullable=True),
+        sa.Column("difference_low", sa.Double(), nullable=True),
+        sa.Column("difference_high", sa.Double(), nullable=True),
+        sa.Column("margin", sa.Double(), nullable=True),
+        sa.Column("verdict", sa.String(collation="C"), nullable=True),
+        sa.Column("more_runs", sa.BigInteger(), nullable=True),
+        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("release_comparison_by_hour", "release_comparison", ["hour"], unique=False)
+    op.create_table(
+        "release_components",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("agent_version", sa.String(collation="C"), nullable=True),
+        sa.Column("model", sa.String(collation="C"), nullable=True),
+        sa.Column("executions", sa.BigInteger(), nullable=True),
+        sa.Column("successes", sa.BigInteger(), nullable=True),
+        sa.Column("runs_with_runtime", sa.BigInteger(), nullable=True),
+        sa.Column("runtime_buckets", sa.BigInteger(), nullable=True),
+        sa.Column("squared_runtime_buckets", sa.BigInteger(), nullable=True),
+        sa.Column("runs_with_tokens", sa.BigInteger(), nullable=True),
+        sa.Column("tokens", sa.BigInteger(), nullable=True),
+        sa.Column("squared_kilotokens", sa.Double(), nullable=True),
+        sa.Column("runs_with_cost", sa.BigInteger(), nullable=True),
+        sa.Column("cost_usd", sa.Double(), nullable=True),
+        sa.Column("squared_cost_usd2", sa.Double(), nullable=True),
+    )
+    op.create_index("release_components_by_hour", "release_components", ["hour"], unique=False)
+    op.create_table(
         "score_evidence",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),

@@ -1,0 +1,59 @@
+"""The rule about releases: a new version or model that is worse than the one before it."""
+
+from datetime import datetime
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator
+
+from health_assets.apps.alerts.rule import UNKNOWN_FOR, Opening, Rule, listed
+from health_assets.apps.alerts.seen import Seen
+from health_assets.apps.alerts.seen_releases import ReleaseSeen
+from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, WORSE
+from health_assets.systems.release_comparison.texts import sentence
+
+
+def _known(value: object) -> object:
+    names = listed(value)
+    if isinstance(names, list | tuple) and (unknown := [name for name in names if name not in MEASURES]):
+        raise ValueError(f"{unknown[0]!r} is no measure; those are {', '.join(MEASURES)}")
+    return names
+
+
+class ReleaseWorse(Rule):
+    """A new version or model of an agent is worse than the one before it.
+
+    Args:
+        measures: the measures that count.
+    """
+
+    name: ClassVar[str] = "release_worse"
+    looks_at: ClassVar[tuple[type[Seen], ...]] = (ReleaseSeen,)
+
+    measures: Annotated[tuple[str, ...], BeforeValidator(_known)] = (SUCCESS_RATE,)
+
+    def opening(self, seen: ReleaseSeen) -> Opening | None:
+        """A measure with the verdict `worse`."""
+        worse = self._worse(seen)
+        if not worse:
+            return None
+        row = worse[0]
+        of = f"{row['dimension']} {row['candidate']} of {seen.subject_id} is worse than {row['baseline']}"
+        return Opening(f"{of}: {'; '.join(sentence(own).removesuffix(': worse') for own in worse)}")
+
+    def is_good(self, seen: ReleaseSeen, recovers_at: float | None) -> bool | None:
+        """Whether nothing is worse; None where nothing is compared in the hour."""
+        del recovers_at
+        return not self._worse(seen) if seen.rows else None
+
+    def recovery(self, seen: ReleaseSeen) -> str:
+        """What is compared now."""
+        releases = dict.fromkeys(f"{row['dimension']} {row['candidate']}" for row in seen.rows)
+        return f"{' and '.join(releases)} of {seen.subject_id}: none is worse than the one before it"
+
+    def gives_up(self, seen: ReleaseSeen, opened_in: datetime) -> str | None:
+        """End an incident of a day ago once the agent's releases are compared no more."""
+        is_old = seen.hour - opened_in >= UNKNOWN_FOR
+        return f"no release of {seen.subject_id} is compared any more" if is_old else None
+
+    def _worse(self, seen: ReleaseSeen) -> list[dict]:
+        return [row for row in seen.rows if row["verdict"] == WORSE and row["measure"] in self.measures]

@@ -1,0 +1,32 @@
+"""The facts of an hour about an agent's releases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from health_assets.apps.alerts.seen import OfAgent
+
+KEPT = (
+    "dimension", "candidate", "baseline", "measure", "baseline_runs", "candidate_runs", "baseline_value",
+    "candidate_value", "difference", "difference_low", "difference_high", "verdict",
+)  # fmt: skip
+"""Columns of `release_comparison` that are kept with an incident."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseSeen(OfAgent):
+    """An agent's rows of `release_comparison`.
+
+    Args:
+        rows: its rows of the hour; none where nothing of it is compared.
+    """
+
+    rows: Sequence[dict[str, Any]] = ()
+
+    kind: ClassVar[str] = "release"
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What was compared, and the errors of the last hours."""
+        told = [{name: row[name] for name in KEPT} for row in self.rows]
+        return {"hour": self.hour.isoformat(), "comparisons": told, **self.failures}

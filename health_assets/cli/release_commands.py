@@ -1,0 +1,138 @@
+"""The commands about releases: compare versions, and let a pipeline stop a release that is worse."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from health_assets.cli.speaking import WarehouseOption, console, readable_errors, settings_of
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HourRange
+from health_assets.core.settings import Settings
+from health_assets.core.terminal import printable
+from health_assets.systems.release_comparison.names import MEASURES, MODEL, SUCCESS_RATE, VERSION
+from health_assets.warehouse.session import Session
+
+
+class Form(StrEnum):
+    """Forms of comparisons."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class Dimension(StrEnum):
+    """What may be compared."""
+
+    VERSION = VERSION
+    MODEL = MODEL
+
+
+ByOption = Annotated[Dimension, typer.Option("--by", help="What is new: a version, or a model.")]
+HourOption = Annotated[
+    str | None,
+    typer.Option("--hour", help="Hour to look back from, like 2026-06-07T23; by default the newest."),
+]
+
+
+def compare(
+    agent: Annotated[str | None, typer.Option(help="The agent; all by default.")] = None,
+    by: Annotated[Dimension | None, typer.Option("--by", help="Versions or models alone; both by default.")] = None,
+    form: Annotated[Form, typer.Option("--format", help="The form of what is printed.")] = Form.TABLE,
+    hour: HourOption = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Compare new versions and models with what ran before them, each with its verdict."""
+    from health_assets.apps.releases.forms import as_json, as_markdown
+    from health_assets.systems.release_comparison.newest import by_pair, newest_comparisons
+    from health_assets.systems.release_comparison.report import comparisons_table
+    from health_assets.warehouse.store import Warehouse
+
+    with readable_errors():
+        settings = settings_of(None, None, warehouse)
+        with Warehouse.of(settings).read() as session:
+            rows = newest_comparisons(session, _hours(session, settings, hour), agent, by)
+        if form is Form.JSON:
+            typer.echo(as_json(rows))
+        elif not rows:
+            told = f"no new version or model {f'of {printable(agent)} ' if agent else ''}is compared"
+            console.print(f"{told}: none ran first while another was known", markup=False, highlight=False)
+        elif form is Form.MARKDOWN:
+            typer.echo(as_markdown(rows))
+        else:
+            console.print(comparisons_table(by_pair(rows)))
+
+
+def gate(
+    agent: Annotated[str, typer.Argument(help="The agent.")],
+    candidate: Annotated[str | None, typer.Option(help="The new version or model; by default the newest.")] = None,
+    by: ByOption = Dimension.VERSION,
+    measure: Annotated[
+        list[str] | None, typer.Option(help=f"Measure that counts ({', '.join(MEASURES)}), again for more.")
+    ] = None,
+    least_runs: Annotated[int, typer.Option(help="Runs of the new one below which too little is known.", min=0)] = 0,
+    needs_verdict: Annotated[
+        bool, typer.Option("--needs-verdict", help="Exit with 4 while a measure has no verdict yet.")
+    ] = False,
+    budget: Annotated[bool, typer.Option(help="Whether a spent error budget stops the release.")] = True,
+    junit: Annotated[Path | None, typer.Option(help="File for the reasons as JUnit XML.")] = None,
+    hour: HourOption = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Say whether a release may go on.
+
+    Exit code: 0 it may, 3 it is worse or the error budget is spent, 4 too little is known, 5 nothing is compared; 1 for
+    an error, 2 for a wrong command line.
+    """
+    from health_assets.apps.releases.forms import as_junit
+    from health_assets.apps.releases.gate import PASSED, REFUSED, GateRules, exit_code_of, judged, release_of
+    from health_assets.systems.error_budget.newest import budget_spent
+    from health_assets.warehouse.store import Warehouse
+
+    with readable_errors():
+        measures = _known_measures(measure or [SUCCESS_RATE])
+        settings = settings_of(None, None, warehouse)
+        with Warehouse.of(settings).read() as session:
+            hours = _hours(session, settings, hour)
+            rows = release_of(session, hours, agent, by, candidate)
+            spent = budget_spent(session, hours, agent)
+        rules = GateRules(measures=measures, least_runs=least_runs, needs_verdict=needs_verdict, looks_at_budget=budget)
+        reasons = judged(rows, spent, rules)
+        if junit is not None:
+            _write(junit, as_junit(f"health-assets gate {agent}", reasons))
+        if rows:
+            told = f"{agent}: {by} {rows[0]['baseline']} → {rows[0]['candidate']}"
+            console.print(Text(printable(told), style="bold"), soft_wrap=True)
+        for reason in reasons:
+            style = {PASSED: "green", REFUSED: "red"}.get(reason.exit_code, "yellow")
+            console.print(Text(printable(f"  {reason.sentence}", 1000), style=style), soft_wrap=True)
+    raise typer.Exit(exit_code_of(reasons))
+
+
+def _hours(session: Session, settings: Settings, asked: str | None) -> HourRange:
+    """The hours in which the newest comparison of a release is looked for: as many as a release is compared.
+
+    Raises:
+        HealthAssetsError: there is no such hour.
+    """
+    from health_assets.apps.report.blocks import report_hours
+
+    last = report_hours(session, settings, asked, datetime.now(UTC)).end
+    return HourRange(last, last).extended_back(settings.comparison_hours)
+
+
+def _known_measures(names: list[str]) -> list[str]:
+    if unknown := [name for name in names if name not in MEASURES]:
+        raise HealthAssetsError(f"{printable(unknown[0])!r} is no measure; those are {', '.join(MEASURES)}")
+    return list(dict.fromkeys(names))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise HealthAssetsError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,148 @@
+"""Confidence sequences: intervals that hold at all times at once, however often and whenever somebody looks.
+
+Source, in our own words: the method of mixtures, as in Robbins, "Statistical methods related to the law of the iterated
+logarithm" (1970); for means, Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and
+asymptotic confidence sequences" (2021).
+
+**Shares.** Of n runs, s succeeded. For each share p the ratio of a mixture of all shares (a Beta distribution) to p,
+
+    M(p) = B(a + s, b + n - s) / B(a, b) / (p^s (1 - p)^(n - s))
+
+is a martingale from 1 where p is the true share. By Ville's inequality it ever reaches 1 / alpha with a probability of
+at most alpha. So the shares at which it is below 1 / alpha are a confidence sequence. The sums decide it: the order of
+the runs does not matter, so sums of hours are enough. The product of two such martingales, of two versions, is one,
+too: the pairs of shares at which it is below 1 / alpha hold the true pair, and their differences the true difference.
+
+**Means.** Of numbers with any distribution the same holds in the limit of many, with a normal distribution as mixture:
+
+    M(m) = exp(n^2 r (x - m)^2 / (2 v (1 + n r))) / sqrt(1 + n r)
+
+where x is the mean, v the variance, and r the mixture's variance in units of v. The pairs of means at which the product
+is below 1 / alpha are an ellipse.
+
+What these assume: that a version's runs have the same mean whenever they run, whatever ran before.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+HALVINGS = 60
+"""Of the search for the end of an interval, over the logarithm of a multiplier from e^-40 to e^40."""
+TIGHTEST_AT = 500
+"""The number of runs at which intervals of means are tightest; others are nearly so."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Runs and successes of many versions, and what was expected of them before the first of these runs.
+
+    Args:
+        runs: number of runs of each.
+        successes: number that succeeded.
+        prior_successes: `a` of the Beta distribution, above 0.
+        prior_failures: `b`, above 0.
+    """
+
+    runs: Floats
+    successes: Floats
+    prior_successes: Floats
+    prior_failures: Floats
+
+    @property
+    def log_mixture(self) -> Floats:
+        """ln(B(a + s, b + n - s) / B(a, b))."""
+        from scipy.special import betaln  # a large import, which commands that compute nothing have no need of
+
+        after = betaln(self.prior_successes + self.successes, self.prior_failures + self.runs - self.successes)
+        return after - betaln(self.prior_successes, self.prior_failures)
+
+
+@dataclass(frozen=True)
+class Means:
+    """Numbers of many versions.
+
+    Args:
+        runs: how many numbers each has.
+        mean: their mean.
+        variance: their variance.
+    """
+
+    runs: Floats
+    mean: Floats
+    variance: Floats
+
+
+def difference_of_shares(baseline: Shares, candidate: Shares, alpha: float) -> tuple[Floats, Floats]:
+    """Lower and upper ends, -1 to 1, of the candidate's share less the baseline's.
+
+    Args:
+        baseline: one version of each pair.
+        candidate: the other.
+        alpha: probability that the true difference is ever outside.
+    """
+    bound = math.log(1 / alpha) - baseline.log_mixture - candidate.log_mixture
+    return -_greatest_difference(candidate, baseline, bound), _greatest_difference(baseline, candidate, bound)
+
+
+def _greatest_difference(lower: Shares, higher: Shares, bound: Floats) -> Floats:
+    """The greatest p_higher - p_lower where the logarithms of both likelihoods add up to at least -bound.
+
+    At the greatest, both logarithms have slopes of one size (Lagrange), which is searched for. With a slope of m, the
+    share of `lower` solves m p^2 - (n + m) p + s = 0, and the share of failures of `higher` likewise.
+    """
+    failures = higher.runs - higher.successes
+    low, high = np.full(bound.shape, -40.0), np.full(bound.shape, 40.0)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        share = _with_slope(lower.runs, lower.successes, middle)
+        other = _with_slope(higher.runs, failures, middle)
+        cost = _cost(lower.successes, lower.runs, share) + _cost(failures, higher.runs, other)
+        is_inside = cost <= bound
+        low, high = np.where(is_inside, middle, low), np.where(is_inside, high, middle)
+    return 1 - _with_slope(lower.runs, lower.successes, low) - _with_slope(higher.runs, failures, low)
+
+
+def _with_slope(runs: Floats, count: Floats, log_slope: Floats) -> Floats:
+    """The share below count / runs at which the logarithm of the likelihood has this slope."""
+    slope = np.exp(log_slope)
+    total = runs + slope
+    return 2 * count / (total + np.sqrt(np.maximum(0.0, total * total - 4 * slope * count)))
+
+
+def _cost(count: Floats, runs: Floats, share: Floats) -> Floats:
+    """-ln(share^count (1 - share)^(runs - count)), where 0^0 is 1."""
+    return -_times_log(count, share) - _times_log(runs - count, 1 - share)
+
+
+def _times_log(count: Floats, share: Floats) -> Floats:
+    return np.where(count > 0, count * np.log(np.where(share > 0, share, np.finfo(float).tiny)), 0.0)
+
+
+def difference_of_means(baseline: Means, candidate: Means, alpha: float) -> tuple[Floats, Floats]:
+    """Lower and upper ends of the candidate's mean less the baseline's; without end where one has no number.
+
+    Args:
+        baseline: one version of each pair.
+        candidate: the other.
+        alpha: probability that the true difference is ever outside, in the limit of many numbers.
+    """
+    ratio = _mixture_variance(alpha)
+    bound = math.log(1 / alpha) + (np.log1p(baseline.runs * ratio) + np.log1p(candidate.runs * ratio)) / 2
+    half = np.sqrt(bound * (_spread(baseline, ratio) + _spread(candidate, ratio)))
+    difference = candidate.mean - baseline.mean
+    return difference - half, difference + half
+
+
+def _mixture_variance(alpha: float) -> float:
+    return (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / TIGHTEST_AT
+
+
+def _spread(means: Means, ratio: float) -> Floats:
+    """1 / k, where the logarithm of M grows by k times the square of the distance from the mean."""
+    runs = np.where(means.runs > 0, means.runs, np.nan)
+    spread = 2 * means.variance * (1 + runs * ratio) / (runs * runs * ratio)
+    return np.where(means.runs > 0, spread, np.inf)

@@ -1,0 +1,32 @@
+"""Batches of the release comparison."""
+
+import pandas as pd
+from ibis import _, ir
+
+from health_assets.quality.batches import Source, hours, rows, with_facts
+from health_assets.systems.release_comparison.names import SUCCESS_RATE, UNDECIDED
+
+
+def comparisons(source: Source) -> ir.Table:
+    """Rows of `release_comparison`, with whether each has an interval, a verdict, and a number of further runs."""
+    own = rows(source)
+    is_share = own.measure == SUCCESS_RATE
+    expected = is_share.ifelse(
+        own.candidate_value - own.baseline_value, own.candidate_value / own.baseline_value.nullif(0) - 1
+    )
+    return own.mutate(
+        has_low=own.difference_low.notnull().cast("int64"),
+        has_high=own.difference_high.notnull().cast("int64"),
+        is_share=is_share.cast("int64"),
+        is_open=(own.verdict == UNDECIDED).cast("int64"),
+        has_more_runs=own.more_runs.notnull().cast("int64"),
+        difference_off=(own.difference - expected).fill_null(0),
+    )
+
+
+def hours_of_parts(source: Source) -> pd.DataFrame:
+    """`hours`, with the executions and successes that the parts count, and those that are recorded."""
+    sums = source.facts("release_components", _.executions.sum(), _.successes.sum())
+    frame = with_facts(hours(source), ["executions_in_parts", "successes_in_parts"], sums)
+    counts = source.facts("executions", _.count(), _.count(where=_.succeeded))
+    return with_facts(frame, ["executions_recorded", "successes_recorded"], counts)

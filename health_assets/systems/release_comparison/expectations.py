@@ -1,0 +1,80 @@
+"""Expectations of the tables of the release comparison."""
+
+from health_assets.quality.batches import rows
+from health_assets.quality.every_table import OF_EVERY_TABLE
+from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
+from health_assets.systems.release_comparison import batches
+from health_assets.systems.release_comparison.names import DIMENSIONS, MEASURES, VERDICTS
+
+ROUNDING = 1e-9
+
+RELEASE_COMPONENTS = Suite(
+    asset="release_components",
+    checks=[
+        *OF_EVERY_TABLE,
+        Check(
+            name="version_and_model_have_one_row_per_hour_and_agent",
+            expectations=unique("hour", "agent_id", "agent_version", "model"),
+        ),
+        Check(name="parts_hold_executions", expectations=between(1, None, "executions")),
+        Check(
+            name="parts_are_within_the_whole",
+            expectations=[
+                *at_least("executions", "successes"),
+                *at_least("successes", "runs_with_runtime"),
+                *at_least("executions", "runs_with_tokens"),
+                *at_least("executions", "runs_with_cost"),
+            ],
+        ),
+        Check(
+            name="sums_are_not_negative",
+            expectations=between(
+                0, None, "successes", "runtime_buckets", "squared_runtime_buckets", "tokens", "squared_kilotokens",
+                "cost_usd", "squared_cost_usd2",
+            ),
+        ),
+        Check(
+            name="executions_agree_with_the_records",
+            expectations=[
+                *equal("executions_in_parts", "executions_recorded"),
+                *equal("successes_in_parts", "successes_recorded"),
+            ],
+            batch="hours",
+        ),
+    ],
+    rows={"rows": rows},
+    hours=batches.hours_of_parts,
+)  # fmt: skip
+
+RELEASE_COMPARISON = Suite(
+    asset="release_comparison",
+    checks=[
+        *OF_EVERY_TABLE,
+        Check(
+            name="measure_has_one_row_per_hour_and_release",
+            expectations=unique("hour", "agent_id", "dimension", "candidate", "measure"),
+        ),
+        Check(
+            name="words_are_known",
+            expectations=[
+                *one_of("dimension", *DIMENSIONS), *one_of("measure", *MEASURES), *one_of("verdict", *VERDICTS),
+            ],
+        ),
+        Check(name="both_sides_ran", expectations=between(1, None, "baseline_runs", "candidate_runs")),
+        Check(name="values_are_not_negative", expectations=between(0, None, "baseline_value", "candidate_value")),
+        Check(name="differences_agree_with_the_values", expectations=between(-ROUNDING, ROUNDING, "difference_off")),
+        Check(
+            name="intervals_have_two_ends",
+            expectations=[*equal("has_low", "has_high"), *at_least("has_low", "is_share")],
+        ),
+        Check(name="intervals_are_in_order", expectations=at_least("difference_high", "difference_low")),
+        Check(name="more_runs_come_without_a_verdict", expectations=equal("has_more_runs", "is_open")),
+        Check(
+            name="releases_are_in_the_past",
+            expectations=[*at_least("hour", "released_at"), *at_least("released_at", "baseline_since")],
+        ),
+    ],
+    rows={"rows": batches.comparisons},
+)  # fmt: skip
+
+SUITES = (RELEASE_COMPONENTS, RELEASE_COMPARISON)

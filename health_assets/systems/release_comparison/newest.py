@@ -1,0 +1,65 @@
+"""The newest comparison of every new version and model, for whoever shows or judges them."""
+
+from typing import Any
+
+from ibis import ir
+
+from health_assets.core.hours import HourRange
+from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, VERDICTS
+from health_assets.warehouse.session import Session
+
+PAIR = ("agent_id", "dimension", "candidate")
+Comparison = dict[str, Any]
+"""A row of `release_comparison` by column."""
+
+
+def newest_comparisons(
+    session: Session, hours: HourRange, agent_id: str | None = None, dimension: str | None = None
+) -> list[Comparison]:
+    """The rows of the last hour of these in which each new version or model was compared.
+
+    Args:
+        session: a session.
+        hours: the hours.
+        agent_id: of this agent alone.
+        dimension: of versions or models alone.
+
+    Returns:
+        The rows by agent, with the worst verdict of a success rate first, then by release, the newest first.
+    """
+    rows = session.hours_of("release_comparison", hours)
+    if agent_id is not None:
+        rows = rows.filter(rows.agent_id == agent_id)
+    if dimension is not None:
+        rows = rows.filter(rows.dimension == dimension)
+    found = session.dicts(_last_of_each(rows))
+    urgency: dict[str, int] = {}
+    for row in found:
+        if row["measure"] == SUCCESS_RATE:
+            place = VERDICTS.index(row["verdict"])
+            urgency[row["agent_id"]] = min(place, urgency.get(row["agent_id"], place))
+    return sorted(
+        found,
+        key=lambda row: (
+            urgency[row["agent_id"]], row["agent_id"], -row["released_at"].timestamp(), _key(row),
+            MEASURES.index(row["measure"]),
+        ),
+    )  # fmt: skip
+
+
+def _key(row: Comparison) -> tuple[str, ...]:
+    return tuple(row[name] for name in PAIR)
+
+
+def _last_of_each(rows: ir.Table) -> ir.Table:
+    last = rows.hour.max().over(group_by=list(PAIR))
+    newest = rows.mutate(last_hour=last)
+    return newest.filter(newest.hour == newest.last_hour).drop("last_hour")
+
+
+def by_pair(rows: list[Comparison]) -> list[list[Comparison]]:
+    """The rows of each new version or model together, in the order of the first of each."""
+    found: dict[tuple[str, ...], list[Comparison]] = {}
+    for row in rows:
+        found.setdefault(_key(row), []).append(row)
+    return list(found.values())

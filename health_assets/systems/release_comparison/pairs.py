@@ -1,0 +1,125 @@
+"""Pairs of versions: which new version is compared with which one before it, and the sums of both at each hour.
+
+A version is new in an hour in which it runs, if it ran in none of the C hours before, the *comparison hours*. It is
+compared in the C hours from then on, with the version that ran most in the C hours before. Of the baseline's executions
+those since then count, too. So the first execution of either does not depend on when somebody looks, which
+confidence sequences need (`scoring.confidence_sequences`).
+
+The baseline's executions in the first half of the C hours before are no evidence. They say what to expect of both, by
+which the intervals become tighter: a mixture of shares close to what is true is harder to contradict by chance.
+
+What belongs here: pairs, and sums as integers and doubles. What does not: intervals (`release_comparison`).
+"""
+
+from collections.abc import Sequence
+
+import ibis
+from ibis import ir
+
+from health_assets.core.hours import HourRange
+from health_assets.scoring.exact_sums import as_number, exact_sum
+from health_assets.scoring.relations import lookup, spine, time_literal
+from health_assets.systems.release_comparison.names import DIMENSIONS
+from health_assets.systems.release_comparison.release_components import NOT_NAMED
+
+SUMS = (
+    "executions", "successes", "runs_with_runtime", "runtime_buckets", "squared_runtime_buckets", "runs_with_tokens",
+    "tokens", "squared_kilotokens", "runs_with_cost", "cost_usd", "squared_cost_usd2",
+)  # fmt: skip
+PRIOR = ("executions", "successes")
+PAIR = ("agent_id", "dimension", "candidate", "baseline", "released_at")
+
+
+def sums_of_pairs(components: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+    """One row per hour of `hours` and pair that is compared in it.
+
+    Args:
+        components: `release_components` of `hours` and the 2 C - 1 hours before them.
+        hours: the hours to give rows for.
+        comparison_hours: C, the comparison hours.
+
+    Returns:
+        `hour`, `PAIR`, the sums of each of `SUMS` as `baseline_…` and `candidate_…`, and of `PRIOR` as `prior_…`.
+    """
+    parts = ibis.union(*(_of_dimension(components, dimension) for dimension in DIMENSIONS))
+    pairs = _with_baseline(parts, _releases(parts, hours, comparison_hours), comparison_hours)
+    return _sums(parts, pairs, hours, comparison_hours)
+
+
+def _of_dimension(components: ir.Table, dimension: str) -> ir.Table:
+    """The sums by hour, agent and version or model."""
+    named = components.rename(release=DIMENSIONS[dimension])
+    summed = named.group_by(["hour", "agent_id", "release"]).aggregate(
+        **{name: exact_sum(named[name]) for name in SUMS}
+    )
+    return summed.mutate(dimension=ibis.literal(dimension))
+
+
+def _releases(parts: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+    """`agent_id`, `dimension`, `candidate` and `released_at` of versions that are new in one of these hours."""
+    length = ibis.interval(hours=comparison_hours)
+    before = parts.hour.lag().over(group_by=["agent_id", "dimension", "release"], order_by="hour")
+    placed = parts.mutate(ran_before=before)
+    is_new = placed.ran_before.isnull() | (placed.ran_before + length < placed.hour)
+    first = hours.extended_back(comparison_hours - 1).start
+    new = placed.filter(is_new, placed.hour >= first, placed.hour < hours.end, placed.release != NOT_NAMED)
+    return new.select("agent_id", "dimension", candidate="release", released_at="hour")
+
+
+def _with_baseline(parts: ir.Table, releases: ir.Table, comparison_hours: int) -> ir.Table:
+    """The releases that have a version before them, with the one that ran most; of several the last by name."""
+    length = ibis.interval(hours=comparison_hours)
+    others = parts.filter(parts.release != NOT_NAMED).select(
+        "agent_id", "dimension", "executions", baseline="release", ran_at="hour"
+    )
+    joined = releases.inner_join(others, ["agent_id", "dimension"])
+    earlier = joined.filter(
+        joined.baseline != joined.candidate,
+        joined.ran_at < joined.released_at,
+        joined.ran_at + length >= joined.released_at,
+    )
+    counted = earlier.group_by(["agent_id", "dimension", "candidate", "released_at", "baseline"]).aggregate(
+        executions=earlier.executions.sum()
+    )
+    order = [ibis.desc("executions"), ibis.desc("baseline")]
+    of_release = ["agent_id", "dimension", "candidate", "released_at"]
+    placed = counted.mutate(place=ibis.row_number().over(group_by=of_release, order_by=order))
+    return placed.filter(placed.place == 0).select(*PAIR)
+
+
+def _sums(parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+    """The sums of both versions at each hour, from those of the hours by then."""
+    own = _sums_of_hours(parts, pairs, hours, comparison_hours)
+    each = spine(hours)
+    is_compared = [
+        each.hour >= pairs.released_at,
+        each.hour < pairs.released_at + ibis.interval(hours=comparison_hours),
+    ]
+    grid = pairs.inner_join(each, is_compared).select("hour", *PAIR)
+    filled = lookup(grid, own, ["hour", *PAIR])
+    so_far = ibis.window(preceding=None, following=0, group_by=PAIR, order_by="hour")
+    summed = {name: as_number(exact_sum(filled[name]).over(so_far)) for name in own.columns if name not in grid.columns}
+    return filled.select("hour", *PAIR, **summed)
+
+
+def _sums_of_hours(parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+    """What each hour adds to the sums of each pair; the first hour that is asked for has all of those before it."""
+    length = ibis.interval(hours=comparison_hours)
+    own = parts.select("agent_id", "dimension", "release", *SUMS, ran_at="hour")
+    joined = pairs.inner_join(own, ["agent_id", "dimension"])
+    is_candidate = (joined.release == joined.candidate) & (joined.ran_at >= joined.released_at)
+    is_baseline = (joined.release == joined.baseline) & (joined.ran_at + length >= joined.released_at)
+    is_prior = is_baseline & (joined.ran_at + ibis.interval(hours=(comparison_hours + 1) // 2) < joined.released_at)
+    counted = joined.filter(is_candidate | is_baseline, joined.ran_at < time_literal(hours.end)).mutate(
+        hour=ibis.greatest(joined.ran_at, joined.released_at, time_literal(hours.start)),
+        **_counted(joined, "candidate", SUMS, is_candidate),
+        **_counted(joined, "baseline", SUMS, is_baseline),
+        **_counted(joined, "prior", PRIOR, is_prior),
+    )
+    names = [name for name in counted.columns if name not in joined.columns and name != "hour"]
+    return counted.group_by(["hour", *PAIR]).aggregate(**{name: exact_sum(counted[name]) for name in names})
+
+
+def _counted(rows: ir.Table, prefix: str, names: Sequence[str], where: ir.BooleanValue) -> dict[str, ir.Value]:
+    """Columns as they are where a condition holds, and 0 elsewhere."""
+    return {f"{prefix}_{name}": where.ifelse(rows[name], 0) for name in names}

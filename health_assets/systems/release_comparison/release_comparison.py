@@ -1,0 +1,238 @@
+"""The release comparison: differences of a new version or model from the one before it, and what they say.
+
+By measure, with the 95 % confidence sequence of the difference (`scoring.confidence_sequences`):
+
+| measure | of | difference |
+|---|---|---|
+| success_rate | executions | new - old; exact for any number of executions |
+| runtime | the logarithm of the runtime of successes | new / old - 1, of geometric means |
+| tokens, cost | executions that tell them | new / old - 1, of means; the logarithm of a mean by the delta method |
+
+Intervals of the last three hold in the limit of many, so none is given before each side has `FEWEST_RUNS`.
+
+The verdict is `worse` where the whole interval is on the bad side of 0, and `better` on the good one; `no_difference`
+where it lies within the margin on both sides of 0, whatever side; else `not_enough_yet`. Of an agent whose version
+changed nothing, each measure has a wrong verdict ever with a probability of at most 5 %.
+
+What belongs here: the arithmetic on the sums of pairs, in arrays. What does not: pairs (`pairs`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from health_assets.scoring.confidence_sequences import Floats, Means, Shares, difference_of_means, difference_of_shares
+from health_assets.scoring.latency_buckets import GAMMA
+from health_assets.systems.release_comparison.names import (
+    BETTER,
+    COST,
+    MEASURES,
+    RUNTIME,
+    SAME,
+    SUCCESS_RATE,
+    TOKENS,
+    UNDECIDED,
+    WORSE,
+)
+
+ALPHA = 0.05
+FEWEST_RUNS = 100
+MOST_PRIOR_RUNS = 20
+"""Executions that what is expected of the new version counts as at most: it may well be another."""
+MOST_RUNS = 10**9
+KEYS = ("hour", "agent_id", "dimension", "candidate", "baseline", "released_at")
+LOG_STEP = float(np.log(GAMMA))
+BUCKET_MIDDLE = 0.5
+BUCKET_VARIANCE = 1 / 12
+"""What cutting into buckets adds to the variance of their numbers at most; without it equal runtimes had none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A measure of all pairs.
+
+    Args:
+        baseline_runs: executions that tell of it.
+        candidate_runs: likewise.
+        baseline_value: its value; nan where nothing tells of it.
+        candidate_value: likewise.
+        low: lower end of the interval, on the scale of `margin`: of shares, or of logarithms of ratios.
+        high: upper end.
+        is_ratio: whether it is logarithms of ratios.
+    """
+
+    baseline_runs: Floats
+    candidate_runs: Floats
+    baseline_value: Floats
+    candidate_value: Floats
+    low: Floats
+    high: Floats
+    is_ratio: bool
+
+
+def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
+    """One row per row of `sums` and measure that both sides may tell of.
+
+    Args:
+        sums: the columns of `pairs.sums_of_pairs`.
+        margin: largest difference of success rates that does not matter, above 0.
+        ratio_margin: the same of the other measures, as a share of the baseline's value.
+
+    Returns:
+        `KEYS`, `measure`, and the columns of `release_comparison` from `baseline_runs` to `more_runs`.
+    """
+    columns = {
+        name: sums[name].to_numpy().astype(np.float64)
+        for name in sums.column_names
+        if name.startswith(("baseline_", "candidate_", "prior_"))
+    }
+    tables = []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for measure in MEASURES:
+            measured = _MEASURES[measure](columns)
+            own = ratio_margin if measured.is_ratio else margin
+            tables.append(_rows(sums, measure, measured, own))
+    return pa.concat_tables(tables)
+
+
+def success_rates(columns: Mapping[str, Floats]) -> Measured:
+    """Success rates of pairs, from executions and successes of both sides and of `prior_`."""
+    prior, prior_successes = columns["prior_executions"], columns["prior_successes"]
+    weight = np.minimum(prior, MOST_PRIOR_RUNS) / np.maximum(prior, 1)
+    runs, successes = columns["baseline_executions"], columns["baseline_successes"]
+    baseline = Shares(
+        runs=runs - prior,
+        successes=successes - prior_successes,
+        prior_successes=0.5 + prior_successes,
+        prior_failures=0.5 + prior - prior_successes,
+    )
+    candidate = Shares(
+        runs=columns["candidate_executions"],
+        successes=columns["candidate_successes"],
+        prior_successes=0.5 + weight * prior_successes,
+        prior_failures=0.5 + weight * (prior - prior_successes),
+    )
+    low, high = difference_of_shares(baseline, candidate, ALPHA)
+    return Measured(
+        baseline_runs=runs,
+        candidate_runs=candidate.runs,
+        baseline_value=successes / runs,
+        candidate_value=candidate.successes / candidate.runs,
+        low=low,
+        high=high,
+        is_ratio=False,
+    )
+
+
+def _runtimes(columns: Mapping[str, Floats]) -> Measured:
+    """Of logarithms: the interval of the difference of their means is that of the logarithm of the ratio."""
+    sides = [
+        _means(columns, side, "runs_with_runtime", "runtime_buckets", "squared_runtime_buckets") for side in _SIDES
+    ]
+    logs = [Means(side.runs, side.mean * LOG_STEP, (side.variance + BUCKET_VARIANCE) * LOG_STEP**2) for side in sides]
+    values = [np.exp((side.mean - BUCKET_MIDDLE) * LOG_STEP) / 1e6 for side in sides]
+    return _ratios(logs, values)
+
+
+def _tokens(columns: Mapping[str, Floats]) -> Measured:
+    kilotokens = {f"{side}_kilotokens": columns[f"{side}_tokens"] / 1e3 for side in _SIDES}
+    names = ("runs_with_tokens", "kilotokens", "squared_kilotokens")
+    sides = [_means({**columns, **kilotokens}, side, *names) for side in _SIDES]
+    return _ratios([_of_logarithm(side) for side in sides], [side.mean * 1e3 for side in sides])
+
+
+def _costs(columns: Mapping[str, Floats]) -> Measured:
+    sides = [_means(columns, side, "runs_with_cost", "cost_usd", "squared_cost_usd2") for side in _SIDES]
+    return _ratios([_of_logarithm(side) for side in sides], [side.mean for side in sides])
+
+
+_SIDES = ("baseline", "candidate")
+_MEASURES = {SUCCESS_RATE: success_rates, RUNTIME: _runtimes, TOKENS: _tokens, COST: _costs}
+
+
+def _means(columns: Mapping[str, Floats], side: str, count: str, total: str, squares: str) -> Means:
+    runs = columns[f"{side}_{count}"]
+    mean = columns[f"{side}_{total}"] / runs
+    variance = np.maximum(0.0, columns[f"{side}_{squares}"] / runs - mean * mean) * runs / (runs - 1)
+    return Means(runs, mean, variance)
+
+
+def _of_logarithm(means: Means) -> Means:
+    """The logarithm of a mean, and the variance that a number adds to it."""
+    return Means(means.runs, np.log(means.mean), means.variance / means.mean**2)
+
+
+def _ratios(logs: list[Means], values: list[Floats]) -> Measured:
+    baseline, candidate = logs
+    low, high = difference_of_means(baseline, candidate, ALPHA)
+    is_enough = (np.minimum(baseline.runs, candidate.runs) >= FEWEST_RUNS) & np.isfinite(low) & np.isfinite(high)
+    return Measured(
+        baseline_runs=baseline.runs,
+        candidate_runs=candidate.runs,
+        baseline_value=values[0],
+        candidate_value=values[1],
+        low=np.where(is_enough, low, np.nan),
+        high=np.where(is_enough, high, np.nan),
+        is_ratio=True,
+    )
+
+
+def _rows(sums: pa.Table, measure: str, measured: Measured, margin: float) -> pa.Table:
+    """The rows of a measure, of pairs of which both sides tell of it."""
+    width = np.log1p(margin) if measured.is_ratio else margin
+    difference = _difference(measured)
+    verdicts = _verdicts(measured.low, measured.high, width, more_is_better=measure == SUCCESS_RATE)
+    more_runs = _more_runs(measured, np.log1p(difference) if measured.is_ratio else difference, width)
+    is_open = verdicts == UNDECIDED
+    low, high = ((np.expm1(end) if measured.is_ratio else end) for end in (measured.low, measured.high))
+    count = len(sums)
+    columns = {
+        **{name: sums[name] for name in KEYS},
+        "measure": pa.array([measure] * count, pa.string()),
+        "baseline_runs": pa.array(measured.baseline_runs.astype(np.int64)),
+        "candidate_runs": pa.array(measured.candidate_runs.astype(np.int64)),
+        "baseline_value": _numbers(measured.baseline_value),
+        "candidate_value": _numbers(measured.candidate_value),
+        "difference": _numbers(difference),
+        "difference_low": _numbers(low),
+        "difference_high": _numbers(high),
+        "margin": pa.array(np.full(count, margin)),
+        "verdict": pa.array(verdicts.tolist(), pa.string()),
+        "more_runs": pa.array(more_runs.astype(np.int64), mask=~is_open | (more_runs <= 0)),
+    }
+    told = (measured.baseline_runs > 0) & (measured.candidate_runs > 0)
+    return pa.table(columns).filter(pa.array(told))
+
+
+def _difference(measured: Measured) -> Floats:
+    if measured.is_ratio:
+        return measured.candidate_value / measured.baseline_value - 1
+    return measured.candidate_value - measured.baseline_value
+
+
+def _numbers(values: Floats) -> pa.Array:
+    return pa.array(values, mask=~np.isfinite(values))
+
+
+def _verdicts(low: Floats, high: Floats, width: float, *, more_is_better: bool) -> NDArray[np.str_]:
+    above, below = (BETTER, WORSE) if more_is_better else (WORSE, BETTER)
+    is_within = (low >= -width) & (high <= width)
+    return np.select([is_within, low > 0, high < 0], [SAME, above, below], UNDECIDED)
+
+
+def _more_runs(measured: Measured, difference: Floats, width: float) -> Floats:
+    """Executions of the new version until a verdict, to two digits, if the difference stays what it seems to be.
+
+    The interval has to become so narrow that it leaves out 0 or lies within the margin, whichever comes first; its
+    width goes with the square root of the number of executions.
+    """
+    half = (measured.high - measured.low) / 2
+    wanted = np.maximum(np.abs(difference), width - np.abs(difference))
+    more = measured.candidate_runs * ((half / wanted) ** 2 - 1)
+    more = np.where(np.isfinite(more), more, FEWEST_RUNS - measured.candidate_runs)
+    more = np.clip(more, 1, MOST_RUNS)
+    step = 10.0 ** np.maximum(0, np.floor(np.log10(more)) - 1)
+    return np.ceil(more / step) * step

@@ -1,0 +1,47 @@
+"""The hourly part of the release comparison: counts and sums by agent, version and model.
+
+Sums are of whole numbers or exact (`exact_sums`), so that an hour is the same in any order. Amounts are cut at a limit,
+so that no line can make a square too great to add up.
+"""
+
+import ibis
+from ibis import ir
+
+from health_assets.scoring.exact_sums import as_number, exact_sum
+from health_assets.scoring.latency_buckets import bucket_of
+
+NOT_NAMED = ""
+"""The version or model of executions that name none."""
+MOST_TOKENS = 10**8
+MOST_USD = 10_000.0
+
+
+def release_components(executions: ir.Table) -> ir.Table:
+    """One row per hour, agent, version and model with an execution: every column of `release_components`."""
+    has_runtime = executions.succeeded & executions.runtime_s.notnull()
+    tells_tokens = executions.input_tokens.notnull() | executions.output_tokens.notnull()
+    told = executions.input_tokens.fill_null(0) + executions.output_tokens.fill_null(0)
+    rows = executions.select(
+        "hour",
+        "agent_id",
+        "succeeded",
+        agent_version=executions.agent_version.fill_null(NOT_NAMED),
+        model=executions.model.fill_null(NOT_NAMED),
+        bucket=has_runtime.ifelse(bucket_of(executions.runtime_s), ibis.null("int16")).cast("int64"),
+        tokens_told=tells_tokens.ifelse(ibis.least(told, MOST_TOKENS), ibis.null("int64")),
+        usd=executions.cost_usd.notnull().ifelse(ibis.least(executions.cost_usd, MOST_USD), ibis.null("float64")),
+    )
+    kilotokens = rows.tokens_told / 1000.0
+    return rows.group_by(["hour", "agent_id", "agent_version", "model"]).aggregate(
+        executions=rows.count(),
+        successes=rows.count(where=rows.succeeded),
+        runs_with_runtime=rows.bucket.count(),
+        runtime_buckets=rows.bucket.sum().fill_null(0),
+        squared_runtime_buckets=(rows.bucket * rows.bucket).sum().fill_null(0),
+        runs_with_tokens=rows.tokens_told.count(),
+        tokens=rows.tokens_told.sum().fill_null(0),
+        squared_kilotokens=as_number(exact_sum(kilotokens * kilotokens)).fill_null(0.0),
+        runs_with_cost=rows.usd.count(),
+        cost_usd=as_number(exact_sum(rows.usd)).fill_null(0.0),
+        squared_cost_usd2=as_number(exact_sum(rows.usd * rows.usd)).fill_null(0.0),
+    )

@@ -1,0 +1,72 @@
+"""The block of releases: new versions and models beside what ran before them, with a verdict on each measure."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from health_assets.core.console import is_narrow, plain_table
+from health_assets.core.hours import HourRange
+from health_assets.core.terminal import printable
+from health_assets.core.wording import counted
+from health_assets.systems.release_comparison.names import BETTER, MODEL, WORSE
+from health_assets.systems.release_comparison.newest import Comparison, by_pair, newest_comparisons
+from health_assets.systems.release_comparison.texts import NAMES, difference_text, value_text, verdict_text
+from health_assets.warehouse.session import Session
+
+RELEASES_SHOWN = 6
+STYLES = {WORSE: "red", BETTER: "green"}
+
+
+def print_block(console: Console, session: Session, hours: HourRange) -> None:
+    """What these hours say of new versions and models; nothing where none is compared."""
+    releases = by_pair(newest_comparisons(session, hours))
+    if not releases:
+        return
+    worse = sum(any(row["verdict"] == WORSE for row in rows) for rows in releases)
+    title = Text("Releases compared: ", style="bold")
+    title.append(f"{counted(len(releases), 'new version or model', 'new versions and models')}, ")
+    title.append(f"{worse:,} worse in something", style="red" if worse else "green")
+    console.print()
+    console.print(title)
+    console.print(comparisons_table(releases[:RELEASES_SHOWN], is_brief=is_narrow(console)))
+    if len(releases) > RELEASES_SHOWN:
+        console.print(
+            f"the first {RELEASES_SHOWN} of {len(releases):,}; health-assets compare has all", highlight=False
+        )
+
+
+def comparisons_table(releases: list[list[Comparison]], *, is_brief: bool = False) -> Table:
+    """A row for each measure of each release."""
+    table = plain_table()
+    table.add_column("agent", no_wrap=True, max_width=16 if is_brief else 28)
+    table.add_column("release", no_wrap=True, max_width=20 if is_brief else 36)
+    table.add_column("measure", no_wrap=True)
+    for heading in () if is_brief else ("before", "now"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if not is_brief:
+        table.add_column("runs", justify="right", no_wrap=True)
+    table.add_column("difference (95%)", no_wrap=True)
+    table.add_column("verdict")
+    for rows in releases:
+        for place, row in enumerate(rows):
+            table.add_row(*_cells(row, is_first=place == 0, is_brief=is_brief))
+    return table
+
+
+def _cells(row: Comparison, *, is_first: bool, is_brief: bool) -> list[str | Text]:
+    values = [value_text(row["measure"], row[name]) for name in ("baseline_value", "candidate_value")]
+    runs = f"{row['candidate_runs']:,} of {row['baseline_runs'] + row['candidate_runs']:,}"
+    return [
+        Text(printable(row["agent_id"]) if is_first else ""),
+        Text(release_text(row) if is_first else ""),
+        NAMES[row["measure"]],
+        *([] if is_brief else [*values, runs]),
+        difference_text(row),
+        Text(verdict_text(row), style=STYLES.get(row["verdict"], "")),
+    ]
+
+
+def release_text(row: Comparison) -> str:
+    """`1.4 → 1.5`, or `model small → large`."""
+    kind = "model " if row["dimension"] == MODEL else ""
+    return f"{kind}{printable(row['baseline'])} → {printable(row['candidate'])}"

@@ -1,0 +1,63 @@
+"""The tables of the release comparison."""
+
+from datetime import datetime
+
+from health_assets.schema.columns import AsOf, Hourly, at, count, number, text
+
+
+class ReleaseComponent(Hourly, table=True):
+    """Executions of each agent, version and model that ended in the hour: counts and sums, which merge by addition."""
+
+    __tablename__ = "release_components"
+
+    agent_id: str = text("Agent that ran.", key=True)
+    agent_version: str = text("Version that ran; empty where executions name none.", key=True)
+    model: str = text("Model that executions name; empty where they name none.", key=True)
+    executions: int = count("Executions that ended in the hour.")
+    successes: int = count("Executions that succeeded.")
+    runs_with_runtime: int = count("Executions that succeeded and tell their runtime.")
+    runtime_buckets: int = count("Sum of the latency buckets of their runtimes: logarithms in steps of 2%.")
+    squared_runtime_buckets: int = count("Sum of the squares of these buckets.")
+    runs_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
+    tokens: int = count("Sum of their tokens, of each at most 100,000,000.")
+    squared_kilotokens: float = number("Sum of the squares of their tokens, in thousands.")
+    runs_with_cost: int = count("Executions that have a cost.")
+    cost_usd: float = number("Sum of their costs in US dollars, of each at most 10,000.")
+    squared_cost_usd2: float = number("Sum of the squares of their costs, in square dollars.")
+
+
+class ReleaseComparison(AsOf, table=True):
+    """A new version or model of an agent beside the one before it, by measure, with intervals valid at any time."""
+
+    __tablename__ = "release_comparison"
+
+    agent_id: str = text("Agent that ran both.", key=True)
+    dimension: str = text("What is compared: `version` or `model`.", key=True)
+    candidate: str = text("The new version or model.", key=True)
+    measure: str = text(
+        "`success_rate`; `runtime` of successes, a geometric mean; `tokens` or `cost` of executions, means.",
+        key=True,
+    )
+    baseline: str = text("The version or model that ran most in the comparison's hours before the new one.")
+    released_at: datetime = at("Start of the hour in which the new one ran first.")
+    baseline_since: datetime = at("From when on the baseline's executions count.")
+    baseline_runs: int = count("Executions of the baseline that tell of the measure.")
+    candidate_runs: int = count("Executions of the new one, likewise.")
+    baseline_value: float | None = number(
+        "Value of the baseline: a share from 0 to 1, seconds, tokens or US dollars. Null where nothing tells of it."
+    )
+    candidate_value: float | None = number("Value of the new one, likewise.")
+    difference: float | None = number(
+        "Of success_rate candidate_value - baseline_value, of the others candidate_value / baseline_value - 1."
+    )
+    difference_low: float | None = number(
+        "Lower end of the 95% confidence sequence of the difference. Null where there is none yet."
+    )
+    difference_high: float | None = number("Upper end, likewise.")
+    margin: float = number("Largest difference that does not matter, in either direction; of ratios, of their factor.")
+    verdict: str = text("`better`, `worse`, `no_difference` (none that matters) or `not_enough_yet`.")
+    more_runs: int | None = count("About how many more executions of the new one a verdict needs; null with one.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
+
+
+TABLES = (ReleaseComponent, ReleaseComparison)

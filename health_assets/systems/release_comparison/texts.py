@@ -1,0 +1,57 @@
+"""Comparisons as people read them: values with their units, differences with their intervals, verdicts."""
+
+import math
+
+from health_assets.core.wording import counted, duration, share
+from health_assets.systems.release_comparison.names import (
+    BETTER,
+    COST,
+    RUNTIME,
+    SAME,
+    SUCCESS_RATE,
+    TOKENS,
+    UNDECIDED,
+    WORSE,
+)
+from health_assets.systems.release_comparison.newest import Comparison
+
+NAMES = {SUCCESS_RATE: "success rate", RUNTIME: "runtime", TOKENS: "tokens a run", COST: "cost a run"}
+VERDICT_TEXTS = {WORSE: "worse", BETTER: "better", SAME: "no difference that matters", UNDECIDED: "not enough yet"}
+NOTHING = "–"
+
+
+def value_text(measure: str, value: float | None) -> str:
+    """A value with its unit; a dash for none."""
+    if value is None:
+        return NOTHING
+    if measure == SUCCESS_RATE:
+        return share(value)
+    if measure == RUNTIME:
+        return duration(value)
+    if measure == TOKENS:
+        return f"{value:,.0f}"
+    return f"${value:,.{2 if value >= 1 or value == 0 else 2 - math.floor(math.log10(value))}f}"
+
+
+def difference_text(row: Comparison) -> str:
+    """The difference with its interval: `-13.7 points (-22.3 to -5.5)`, or `+12 % (3 to 21)`."""
+    if row["difference"] is None:
+        return NOTHING
+    decimals, unit = (1, " points") if row["measure"] == SUCCESS_RATE else (0, "%")
+    text = f"{100 * row['difference']:+,.{decimals}f}{unit}"
+    if row["difference_low"] is None:
+        return text
+    low, high = (f"{100 * row[end]:+,.{decimals}f}" for end in ("difference_low", "difference_high"))
+    return f"{text} ({low} to {high})"
+
+
+def verdict_text(row: Comparison) -> str:
+    """The verdict in words, with how many runs are wanted yet."""
+    text = VERDICT_TEXTS[row["verdict"]]
+    return f"{text}: about {counted(row['more_runs'], 'more run')}" if row["more_runs"] else text
+
+
+def sentence(row: Comparison) -> str:
+    """A comparison in one line: `success rate 94% → 81%, -13.7 points (-22.3 to -5.5): worse`."""
+    values = " → ".join(value_text(row["measure"], row[name]) for name in ("baseline_value", "candidate_value"))
+    return f"{NAMES[row['measure']]} {values}, {difference_text(row)}: {verdict_text(row)}"

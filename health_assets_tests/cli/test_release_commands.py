@@ -1,0 +1,146 @@
+"""`health-assets compare` and `gate`: what they print, in each form, and by which exit code a pipeline knows."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from health_assets.apps.releases.forms import as_junit, as_markdown
+from health_assets.apps.releases.gate import (
+    NOTHING_COMPARED,
+    PASSED,
+    REFUSED,
+    UNDECIDED_CODE,
+    GateRules,
+    exit_code_of,
+    judged,
+)
+from health_assets.systems.release_comparison.names import SUCCESS_RATE
+from health_assets_tests.support.commands_here import command_here
+from health_assets_tests.support.logs_made import START, line
+from health_assets_tests.support.projects import Project, hours_from
+from health_assets_tests.systems.test_release_comparison import runs
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """`a` got worse with version 2 and has spent its budget; `b` did not change with version 2; `c` has one version."""
+    project = Project(tmp_path_factory.mktemp("releases"), None, 24, 24)
+    records = [
+        *runs(0, 100, "1", failed=2), *runs(1, 100, "2", failed=40),
+        *runs(0, 120, "1", failed=2, agent_id="b"), *runs(1, 120, "2", failed=2, agent_id="b"),
+        *runs(0, 5, "1", agent_id="c"),
+    ]  # fmt: skip
+    project.write_log("a.jsonl", [line(record) for record in records])
+    project.materialize(hours_from(START, 2))
+    return project
+
+
+def said(project: Project, *arguments: str) -> tuple[int, str]:
+    ended = command_here(*arguments, environment={"HEALTH_WAREHOUSE": str(project.warehouse_path)} | LENGTHS)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+LENGTHS = {"HEALTH_WINDOW_HOURS": "24", "HEALTH_LOOKBACK_HOURS": "24"}
+
+
+# -- compare -----------------------------------------------------------------------------------------------------------
+
+
+def test_compare_shows_the_worst_release_first_with_its_interval_and_verdict(project: Project) -> None:
+    code, text = said(project, "compare")
+    assert code == 0
+    lines = text.splitlines()
+    assert [line.split()[0] for line in lines[1:] if not line.startswith(" ")] == ["a", "b"]
+    assert "1 → 2" in lines[1]
+    assert lines[1].rstrip().endswith("worse")
+    assert "-38.0 points (" in lines[1]
+    assert "no difference that matters" in text
+
+
+def test_compare_gives_json_and_markdown(project: Project) -> None:
+    code, text = said(project, "compare", "--agent", "a", "--by", "version", "--format", "json")
+    rows = {row["measure"]: row for row in json.loads(text)}
+    assert (code, rows[SUCCESS_RATE]["verdict"], rows[SUCCESS_RATE]["candidate"]) == (0, "worse", "2")
+    code, text = said(project, "compare", "--agent", "a", "--format", "markdown")
+    assert text.splitlines()[2].startswith("| a | version 1 → 2 | success rate | 98% | 60% |")
+    assert said(project, "compare", "--agent", "c", "--format", "json") == (0, "[]\n")
+
+
+def test_compare_says_where_nothing_is_compared(project: Project) -> None:
+    code, text = said(project, "compare", "--agent", "c")
+    assert (code, text) == (0, "no new version or model of c is compared: none ran first while another was known\n")
+
+
+def test_text_from_logs_ends_no_cell_of_markdown() -> None:
+    [row] = json.loads(json.dumps([_ROW | {"candidate": "2|<b>[x](y)\n"}]))
+    line = as_markdown([row]).splitlines()[2]
+    assert "2\\|\\<b\\>\\[x\\](y)\\\\n" in line
+
+
+_ROW = {
+    "agent_id": "a", "dimension": "version", "baseline": "1", "candidate": "2", "measure": SUCCESS_RATE,
+    "baseline_runs": 100, "candidate_runs": 100, "baseline_value": 0.9, "candidate_value": 0.8, "difference": -0.1,
+    "difference_low": -0.2, "difference_high": -0.01, "verdict": "worse", "more_runs": None,
+}  # fmt: skip
+
+
+# -- gate --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_worse_release_is_refused_with_its_reasons_as_junit(project: Project, tmp_path: Path) -> None:
+    file = tmp_path / "gate.xml"
+    code, text = said(project, "gate", "a", "--junit", str(file))
+    assert code == REFUSED
+    assert "success rate 98% → 60%, -38.0 points" in text
+    assert "of the error budget is spent" in text
+    suite = ET.fromstring(file.read_text(encoding="utf-8"))
+    assert suite.attrib == {"name": "health-assets gate a", "tests": "2", "failures": "2", "skipped": "0"}
+    assert [case.find("failure") is not None for case in suite] == [True, True]
+
+
+def test_a_release_that_changed_nothing_may_go_on_unless_a_verdict_is_needed(project: Project) -> None:
+    assert said(project, "gate", "b")[0] == PASSED
+    assert said(project, "gate", "b", "--candidate", "2", "--measure", "runtime", "--needs-verdict")[0] == PASSED
+    assert said(project, "gate", "b", "--needs-verdict")[0] == UNDECIDED_CODE
+    assert said(project, "gate", "b", "--least-runs", "121")[0] == UNDECIDED_CODE
+
+
+def test_without_a_comparison_the_gate_says_so(project: Project) -> None:
+    code, text = said(project, "gate", "c")
+    assert code == NOTHING_COMPARED
+    assert "success_rate is not compared" in text
+
+
+def test_a_spent_budget_stops_a_release_unless_it_is_left_out() -> None:
+    fine = [_ROW | {"verdict": "better"}]
+    assert exit_code_of(judged(fine, 1.0, GateRules())) == REFUSED
+    assert exit_code_of(judged(fine, 0.99, GateRules())) == PASSED
+    assert exit_code_of(judged(fine, None, GateRules())) == PASSED
+    assert exit_code_of(judged(fine, 1.0, GateRules(looks_at_budget=False))) == PASSED
+
+
+def test_what_is_against_a_release_counts_before_what_is_not_known() -> None:
+    rules = GateRules(measures=[SUCCESS_RATE, "cost"])
+    assert exit_code_of(judged([_ROW], None, rules)) == REFUSED
+    reasons = judged([_ROW | {"verdict": "better"}], None, rules)
+    assert exit_code_of(reasons) == NOTHING_COMPARED
+    assert ET.fromstring(as_junit("x", reasons)).attrib["skipped"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("gate", "a", "--candidate", "3"), "no version '3' of a is compared; those that are: 2"),
+        (("gate", "a", "--measure", "speed"), "'speed' is no measure; those are success_rate, runtime, tokens, cost"),
+        (("gate", "a", "--junit", "/nowhere/gate.xml"), "cannot write /nowhere/gate.xml: No such file or directory"),
+        (("gate", "a", "--hour", "2026-01-01T00"), "the hour 2026-01-01T00 has no scores"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_exit_code_1(
+    project: Project, arguments: tuple[str, ...], told: str
+) -> None:
+    code, text = said(project, *arguments)
+    assert code == 1
+    assert told in " ".join(text.split())

@@ -1,0 +1,237 @@
+"""The independent reference of the release comparison: loops over executions, and intervals by root finding.
+
+Nothing here imports the product. Where the product searches for a multiplier, this maximizes over the baseline's share.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from scipy.optimize import brentq, minimize_scalar
+
+from health_assets_tests.support.reference import ONE_HOUR, Record, deduplicate
+
+ALPHA = 0.05
+FEWEST = 100
+PRIOR_RUNS = 20
+MEASURES = ("success_rate", "runtime", "tokens", "cost")
+COLUMNS = {"version": "agent_version", "model": "model"}
+
+
+def release_comparison(
+    records: list[Record], hours: list[datetime], length: int, margin: float, ratio_margin: float
+) -> list[Record]:
+    """A row for each hour, agent, dimension, new version or model, and measure."""
+    runs = [record for record in deduplicate(records) if record["type"] == "execution"]
+    rows = []
+    for agent_id in sorted({run["agent_id"] for run in runs}):
+        own = [run for run in runs if run["agent_id"] == agent_id]
+        for dimension, column in COLUMNS.items():
+            for hour in hours:
+                for pair in pairs(own, column, hour, length):
+                    found = {"hour": hour, "agent_id": agent_id, "dimension": dimension, **pair}
+                    rows += measured(own, column, found, length, margin, ratio_margin)
+    return rows
+
+
+def pairs(runs: list[Record], column: str, hour: datetime, length: int) -> list[Record]:
+    """The versions that are compared in an hour, each with its baseline."""
+    ran: dict[str, set[datetime]] = {}
+    for run in runs:
+        if run.get(column) and run["_hour"] <= hour:
+            ran.setdefault(run[column], set()).add(run["_hour"])
+    found = []
+    for name, own in ran.items():
+        starts = [
+            at for at in own if not any(at - length * ONE_HOUR <= before < at for before in own)
+            and hour - length * ONE_HOUR < at
+        ]  # fmt: skip
+        for start in starts:
+            counts: dict[str, int] = {}
+            for run in runs:
+                other = run.get(column)
+                if other and other != name and start - length * ONE_HOUR <= run["_hour"] < start:
+                    counts[other] = counts.get(other, 0) + 1
+            if counts:
+                baseline = max(counts, key=lambda other: (counts[other], other))
+                found.append({"candidate": name, "baseline": baseline, "released_at": start})
+    return found
+
+
+def measured(
+    runs: list[Record], column: str, pair: Record, length: int, margin: float, ratio_margin: float
+) -> list[Record]:
+    start, hour = pair["released_at"], pair["hour"]
+    since = start - length * ONE_HOUR
+    old = [run for run in runs if run.get(column) == pair["baseline"] and since <= run["_hour"] <= hour]
+    new = [run for run in runs if run.get(column) == pair["candidate"] and start <= run["_hour"] <= hour]
+    until_prior = start - math.ceil(length / 2) * ONE_HOUR
+    prior = [run for run in old if run["_hour"] < until_prior]
+    common = {"baseline_since": since, "as_of": hour + ONE_HOUR, "is_final": True}
+    rows = [{**pair, **common, **success_rates(prior, old, new, margin)}]
+    for measure, value in (("runtime", runtime_bucket), ("tokens", tokens), ("cost", cost)):
+        numbers = [[told for run in side if (told := value(run)) is not None] for side in (old, new)]
+        if all(numbers):
+            rows.append({**pair, **common, **ratios(measure, *numbers, ratio_margin)})
+    return rows
+
+
+# -- success rates -----------------------------------------------------------------------------------------------------
+
+
+def success_rates(prior: list[Record], old: list[Record], new: list[Record], margin: float) -> Record:
+    before = counted(prior)
+    weight = min(before[0], PRIOR_RUNS) / before[0] if before[0] else 0.0
+    all_old, own_new = counted(old), counted(new)
+    own_old = (all_old[0] - before[0], all_old[1] - before[1])
+    a_old = (0.5 + before[1], 0.5 + before[0] - before[1])
+    a_new = (0.5 + weight * before[1], 0.5 + weight * (before[0] - before[1]))
+    high = greatest(evidence(*own_old, *a_old), evidence(*own_new, *a_new))
+    low = -greatest(evidence(*own_new, *a_new), evidence(*own_old, *a_old))
+    values = all_old[1] / all_old[0], own_new[1] / own_new[0]
+    difference = values[1] - values[0]
+    verdict = word(low, high, margin, above="better", below="worse")
+    return {
+        "measure": "success_rate", "baseline_runs": all_old[0], "candidate_runs": own_new[0],
+        "baseline_value": values[0], "candidate_value": values[1], "difference": difference,
+        "difference_low": low, "difference_high": high, "margin": margin, "verdict": verdict,
+        "more_runs": more(own_new[0], low, high, difference, margin) if verdict == "not_enough_yet" else None,
+    }  # fmt: skip
+
+
+def counted(runs: list[Record]) -> tuple[int, int]:
+    return len(runs), sum(run["status"] == "success" for run in runs)
+
+
+Evidence = tuple[Callable[[float], float], float]
+
+
+def evidence(runs: int, successes: int, a: float, b: float) -> Evidence:
+    """ln M as a function of the share, and the share at which it is least."""
+
+    def log_m(share: float) -> float:
+        failures = runs - successes
+        if (share <= 0 and successes) or (share >= 1 and failures):
+            return math.inf
+        mixture = log_beta(a + successes, b + failures) - log_beta(a, b)
+        said = (successes * math.log(share) if successes else 0.0) + (
+            failures * math.log1p(-share) if failures else 0.0
+        )
+        return mixture - said
+
+    return log_m, successes / runs if runs else 0.5
+
+
+def log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def greatest(lower: Evidence, higher: Evidence) -> float:
+    """The greatest difference of the second share from the first, of pairs whose ln M add up to at most ln(1 / alpha)."""
+    (of_lower, best_lower), (of_higher, best_higher) = lower, higher
+    bound = math.log(1 / ALPHA)
+
+    def end_of(log_m: Callable[[float], float], best: float, extreme: float, most: float) -> float:
+        """The share farthest from the best one, towards an extreme, at which ln M is at most so much."""
+        if log_m(extreme) <= most:
+            return extreme
+        if log_m(best) >= most:
+            return best
+        return brentq(lambda share: min(log_m(share), 1e6) - most, best, extreme, xtol=1e-15, rtol=1e-14)
+
+    least = end_of(of_lower, best_lower, 0.0, bound - of_higher(best_higher))
+
+    def difference(share: float) -> float:
+        return end_of(of_higher, best_higher, 1.0, bound - of_lower(share)) - share
+
+    # no end of an interval beyond the best share is a maximum, as both may move apart; nearly flat at the top
+    found = minimize_scalar(
+        lambda share: -difference(share), bounds=(least, best_lower), method="bounded", options={"xatol": 1e-13}
+    )
+    return max(-found.fun, difference(least), difference(best_lower))
+
+
+# -- ratios ------------------------------------------------------------------------------------------------------------
+
+
+def runtime_bucket(run: Record) -> float | None:
+    """The number of steps of 2 % above a microsecond, of a success."""
+    if run["status"] != "success" or run.get("_runtime_s") is None:
+        return None
+    microseconds = round(run["_runtime_s"] * 1e6)
+    return min(math.floor(math.log(microseconds) / math.log(1.02)) + 1, 2047) if microseconds >= 1 else 0
+
+
+def tokens(run: Record) -> float | None:
+    told = [run[name] for name in ("input_tokens", "output_tokens") if run.get(name) is not None]
+    return min(sum(told), 1e8) if told else None
+
+
+def cost(run: Record) -> float | None:
+    return None if run.get("cost_usd") is None else min(run["cost_usd"], 1e4)
+
+
+def ratios(measure: str, old: Sequence[float], new: Sequence[float], margin: float) -> Record:
+    sides = [log_mean(measure, side) for side in (old, new)]
+    values = [side[0] for side in sides]
+    difference = values[1] / values[0] - 1 if values[0] else None
+    low = high = None
+    if min(len(old), len(new)) >= FEWEST and all(values):
+        r = (2 * math.log(20) + math.log(1 + 2 * math.log(20))) / 500
+        bound = math.log(20) + sum(math.log(1 + len(side) * r) for side in (old, new)) / 2
+        spreads = [
+            2 * variance * (1 + len(side) * r) / (len(side) ** 2 * r)
+            for side, (_, variance) in zip((old, new), sides, strict=True)
+        ]
+        half = math.sqrt(bound * sum(spreads))
+        middle = math.log(values[1]) - math.log(values[0])
+        low, high = middle - half, middle + half
+    width = math.log(1 + margin)
+    verdict = "not_enough_yet" if low is None else word(low, high, width, above="worse", below="better")
+    further = None
+    if verdict == "not_enough_yet":
+        known = low is not None and difference is not None
+        further = more(len(new), low, high, math.log1p(difference), width) if known else max(1, FEWEST - len(new))
+        further = rounded(further)
+    return {
+        "measure": measure, "baseline_runs": len(old), "candidate_runs": len(new), "baseline_value": values[0],
+        "candidate_value": values[1], "difference": difference,
+        "difference_low": None if low is None else math.expm1(low),
+        "difference_high": None if high is None else math.expm1(high),
+        "margin": margin, "verdict": verdict, "more_runs": further,
+    }  # fmt: skip
+
+
+def log_mean(measure: str, numbers: Sequence[float]) -> tuple[float, float]:
+    """The value of a side, and the variance that a number adds to its logarithm."""
+    mean = sum(numbers) / len(numbers)
+    variance = sum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1) if len(numbers) > 1 else math.nan
+    if measure == "runtime":
+        step = math.log(1.02)
+        return math.exp((mean - 0.5) * step) / 1e6, (variance + 1 / 12) * step**2
+    return mean, variance / mean**2 if mean else math.nan
+
+
+# -- verdicts ----------------------------------------------------------------------------------------------------------
+
+
+def word(low: float, high: float, margin: float, *, above: str, below: str) -> str:
+    if low >= -margin and high <= margin:
+        return "no_difference"
+    return above if low > 0 else below if high < 0 else "not_enough_yet"
+
+
+def more(runs: int, low: float, high: float, difference: float, margin: float) -> float:
+    wanted = max(abs(difference), margin - abs(difference))
+    return rounded(runs * (((high - low) / 2 / wanted) ** 2 - 1))
+
+
+def rounded(runs: float) -> int:
+    """Up, to two digits."""
+    runs = min(max(runs, 1), 10**9)
+    step = 10 ** max(0, math.floor(math.log10(runs)) - 1)
+    return math.ceil(runs / step) * step
+
+
+def at_hours(start: datetime, count: int) -> list[datetime]:
+    return [start + timedelta(hours=hour) for hour in range(count)]

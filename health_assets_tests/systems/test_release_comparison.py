@@ -1,0 +1,251 @@
+"""Release comparison: by hand, against the plain-Python reference, at any hour and order, and what people see of it."""
+
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from bench.releases import Release, simulated
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.schema.catalog import columns_of
+from health_assets.scoring.confidence_sequences import Means, Shares, difference_of_means, difference_of_shares
+from health_assets.systems.release_comparison.release_comparison import ALPHA
+from health_assets_tests.support import reference, reference_release_comparison
+from health_assets_tests.support.logs_made import START, Record, execution, line
+from health_assets_tests.support.projects import ENGINES, Project, Row, assert_same_tables, hours_from
+from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
+
+TABLES = ["release_components", "release_comparison"]
+STEPS = ["ingest", *TABLES]
+LENGTH = 4
+"""Comparison hours of the tests: half of a look-back of 8."""
+MARGINS = (0.02, 0.1)
+
+
+def runs(
+    hour: int, count: int, version: str | None, *, failed: int = 0, agent_id: str = "a", **fields: object
+) -> list[Record]:
+    at = START + hour * HOUR
+    return [
+        execution(
+            f"{agent_id} {version} {hour} {number}", agent_id, at + number * timedelta(seconds=1) + HOUR / 2,
+            status="failure" if number < failed else "success", agent_version=version, **fields,
+        )
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def compared(project: Project, records: Sequence[Record], hours: HourRange) -> list[Row]:
+    project.write_log("a.jsonl", [line(record) for record in records])
+    project.materialize(hours, only=STEPS)
+    return sorted(project.rows("release_comparison"), key=lambda row: (row["hour"], row["measure"]))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project", None, 2, 2 * LENGTH)
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_version_that_fails_more_is_worse_as_soon_as_the_interval_leaves_out_0(project: Project) -> None:
+    records = [*runs(0, 100, "1", failed=5), *runs(1, 100, "1", failed=5), *runs(2, 60, "2", failed=3)]
+    records += [*runs(3, 60, "2", failed=40), *runs(4, 60, "2", failed=40)]
+    rows = [row for row in compared(project, records, hours_from(START, 6)) if row["measure"] == "success_rate"]
+    assert [(row["hour"] - START) // HOUR for row in rows] == [2, 3, 4, 5]
+    assert {(row["candidate"], row["baseline"], row["dimension"]) for row in rows} == {("2", "1", "version")}
+    assert {row["released_at"] for row in rows} == {START + 2 * HOUR}
+    assert {row["baseline_since"] for row in rows} == {START - 2 * HOUR}
+    assert [(row["baseline_runs"], row["candidate_runs"]) for row in rows] == [(200, 60), (200, 120), *[(200, 180)] * 2]
+    assert [row["verdict"] for row in rows] == ["not_enough_yet", "worse", "worse", "worse"]
+    assert [row["candidate_value"] for row in rows] == [57 / 60, 77 / 120, *[97 / 180] * 2]
+    assert rows[0]["difference_low"] < 0 < rows[0]["difference_high"]
+    assert rows[1]["difference_high"] < 0
+    assert rows[0]["more_runs"] > 0
+    assert rows[1]["more_runs"] is None
+
+
+def test_a_version_is_compared_in_its_first_hours_with_the_one_that_ran_most_before(project: Project) -> None:
+    """Version 1 ran long ago and 2 most, 3 is new in hour 5; and new again in hour 14, after more hours than that."""
+    records = [
+        *runs(0, 9, "1"),
+        *runs(3, 5, "2"),
+        *runs(4, 2, "1"),
+        *runs(5, 3, "3"),
+        *runs(9, 1, "2"),
+        *runs(14, 1, "3"),
+    ]
+    rows = [row for row in compared(project, records, hours_from(START, 20)) if row["measure"] == "success_rate"]
+    found = {((row["hour"] - START) // HOUR, row["candidate"], row["baseline"]) for row in rows}
+    assert {one for one in found if one[1] == "3"} == {(hour, "3", "2") for hour in range(5, 9)}
+    assert {one for one in found if one[1] == "2"} == {(hour, "2", "1") for hour in range(3, 7)} | {
+        (hour, "2", "3") for hour in range(9, 13)
+    }
+
+
+def test_without_another_version_before_it_and_without_a_name_nothing_is_compared(project: Project) -> None:
+    records = [*runs(0, 5, None), *runs(1, 5, "1"), *runs(2, 5, None), *runs(2, 5, "2", agent_id="b")]
+    assert not compared(project, records, hours_from(START, 4))
+
+
+def test_a_new_model_is_compared_apart_from_versions(project: Project) -> None:
+    records = [*runs(0, 5, "1", model="small"), *runs(1, 5, "1", model="large", failed=1)]
+    rows = compared(project, records, HourRange.of(START + HOUR))
+    found = {(row["dimension"], row["candidate"], row["baseline"], row["measure"]) for row in rows}
+    assert found == {("model", "large", "small", measure) for measure in ("success_rate", "runtime")}
+
+
+def test_amounts_have_an_interval_once_each_side_has_100_executions(project: Project) -> None:
+    random = Random(1)
+    records = [
+        {**record, "cost_usd": (1 if record["agent_version"] == "1" else 2) * random.uniform(0.5, 1.5)}
+        for record in [*runs(0, 120, "1"), *runs(1, 99, "2"), *runs(2, 1, "2")]
+    ]
+    rows = [row for row in compared(project, records, hours_from(START, 3)) if row["measure"] == "cost"]
+    few, enough = rows
+    assert (few["difference_low"], few["verdict"], few["more_runs"]) == (None, "not_enough_yet", 1)
+    assert few["difference"] == pytest.approx(1, abs=0.2)
+    assert enough["verdict"] == "worse"
+    assert 0 < enough["difference_low"] < enough["difference"] < enough["difference_high"]
+
+
+def test_a_difference_within_the_margin_is_none_that_matters(project: Project) -> None:
+    """Equal runtimes of 60 s, for all that buckets tell."""
+    rows = compared(project, [*runs(0, 120, "1"), *runs(1, 120, "2")], hours_from(START, 2))
+    [runtime] = [row for row in rows if row["measure"] == "runtime"]
+    assert (runtime["verdict"], runtime["difference"]) == ("no_difference", 0)
+    assert -0.1 < runtime["difference_low"] < 0 < runtime["difference_high"] < 0.1
+
+
+# -- against the reference ---------------------------------------------------------------------------------------------
+
+
+def random_records(random: Random, count: int, hours: int) -> list[Record]:
+    """Agents whose versions and models follow one another, or run side by side, with and without amounts."""
+    records = []
+    for number in range(count):
+        at = START + random.randrange(hours * 3600) * timedelta(seconds=1)
+        place = (at - START) // HOUR
+        agent_id = random.choice(["a", "a", "a", "b", "gone"])
+        version = random.choice([None, "1", f"{place // 5}", f"{place // 5}"])
+        rate = 0.9 if place < hours / 2 else 0.7
+        fields = {
+            "agent_version": version,
+            "model": random.choice([None, "m", "n"]) if place > 3 else "m",
+            "input_tokens": random.choice([None, 0, random.randrange(10**4)]),
+            "output_tokens": random.choice([None, random.randrange(10**9)]),
+            "cost_usd": random.choice([None, 0, random.random(), random.random() * 10**5]),
+            "started_at": (at - random.choice([0, 1, 60]) * random.random() * timedelta(seconds=1)).isoformat(),
+        }
+        status = "success" if random.random() < rate else "failure"
+        records.append(execution(f"e{number}", agent_id, at, status=status, **fields))
+    return records
+
+
+@pytest.mark.parametrize(
+    ("seed", "count", "hours"), [(1, 2500, 12), pytest.param(2, 4000, 30, marks=pytest.mark.nightly)]
+)
+def test_comparisons_of_random_logs_equal_the_reference_and_one_hour_equals_its_part_of_a_range(
+    tmp_path: Path, seed: int, count: int, hours: int
+) -> None:
+    project = Project(tmp_path / "project", {"agents": {"gone": {"retired": True}}}, 2, 2 * LENGTH)
+    project.write_log("a.jsonl", [line(record) for record in random_records(Random(seed), count, hours)])
+    span = hours_from(START, hours + LENGTH)
+    project.materialize(span, only=STEPS)
+    records, _ = reference.read_lines(project.raw)
+    kept = [record for record in records if record["agent_id"] != "gone"]
+    expected = reference_release_comparison.release_comparison(kept, list(span), LENGTH, *MARGINS)
+    rows = project.rows("release_comparison", span)
+    keys = ["hour", "agent_id", "dimension", "candidate", "measure"]
+    assert_equal_rows(rows, expected, keys)
+    assert set(columns_of("release_comparison")) - set(expected[0]) == {"formula_version"}
+    assert {row["measure"] for row in rows} == {"success_rate", "runtime", "tokens", "cost"}
+    assert sum(row["difference_low"] is not None for row in rows if row["measure"] == "tokens") > 0
+    made = project.tables(span, TABLES)
+    for hour in span:
+        project.materialize(HourRange.of(hour), only=TABLES)
+    assert_same_tables(project.tables(span, TABLES), made)
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "duckdb"])
+def test_other_engines_have_the_same_comparisons(tmp_path: Path, engine: str) -> None:
+    project = Project(tmp_path / "project", None, 2, 2 * LENGTH, engine=engine)
+    project.write_log("a.jsonl", [line(record) for record in random_records(Random(3), 400, 8)])
+    span = hours_from(START, 8)
+    project.materialize(span, only=STEPS)
+    records, _ = reference.read_lines(project.raw)
+    expected = reference_release_comparison.release_comparison(records, list(span), LENGTH, *MARGINS)
+    keys = ["hour", "agent_id", "dimension", "candidate", "measure"]
+    assert_equal_rows(project.rows("release_comparison", span), expected, keys)
+
+
+def test_late_records_give_the_same_tables(tmp_path: Path) -> None:
+    random = Random(5)
+    early, late = ([line(record) for record in random_records(random, 200, 6)] for _ in range(2))
+    hours = hours_from(START, 7)
+    clean, project = (Project(tmp_path / name, None, 2, 2 * LENGTH) for name in ("clean", "project"))
+    for one in (clean, project):
+        one.write_log("early.jsonl", early)
+    clean.write_log("late.jsonl", late)
+    clean.materialize(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
+    project.write_log("late.jsonl", late)
+    project.materialize(hours, only=STEPS, only_stale=True)
+    assert_same_tables(project.tables(hours, TABLES), clean.tables(hours, TABLES))
+
+
+# -- confidence sequences ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [((100, 95), (50, 40)), ((0, 0), (1, 0)), ((1, 1), (0, 0)), ((5, 0), (5, 5)), ((5, 5), (5, 0)), ((3, 3), (4, 4)),
+     ((100_000, 93_000), (40, 39)), ((1, 0), (10**6, 999_999)), ((200, 100), (300, 150))],
+)  # fmt: skip
+def test_intervals_of_shares_equal_those_of_root_finding(old: tuple[int, int], new: tuple[int, int]) -> None:
+    sides = [Shares(*(np.array([float(value)]) for value in (*side, 0.5, 3.5))) for side in (old, new)]
+    (low,), (high,) = difference_of_shares(*sides, ALPHA)
+    of_old, of_new = (reference_release_comparison.evidence(*side, 0.5, 3.5) for side in (old, new))
+    assert high == pytest.approx(reference_release_comparison.greatest(of_old, of_new), abs=1e-9)
+    assert low == pytest.approx(-reference_release_comparison.greatest(of_new, of_old), abs=1e-9)
+    assert -1 <= low <= high <= 1
+
+
+def test_without_any_run_nothing_is_known() -> None:
+    nothing = Shares(*(np.array([value]) for value in (0.0, 0.0, 0.5, 0.5)))
+    assert difference_of_shares(nothing, nothing, ALPHA) == (np.array([-1.0]), np.array([1.0]))
+    unknown = Means(*(np.array([value]) for value in (0.0, math.nan, math.nan)))
+    known = Means(*(np.array([value]) for value in (200.0, 1.0, 1.0)))
+    assert not np.isfinite(difference_of_means(unknown, known, ALPHA)).any()
+
+
+@pytest.mark.parametrize(
+    ("release", "least_naive"),
+    [
+        (Release(name="nothing changed", old=0.9, new=0.9, old_per_hour=5, new_per_hour=5), 0.2),
+        (Release(name="few runs", old=0.9, new=0.9, old_per_hour=0.2, new_per_hour=0.2), 0.0),
+        (Release(name="beside", old=0.7, new=0.7, new_per_hour=1, beside_per_hour=9, is_bursty=True), 0.05),
+    ],
+    ids=lambda value: value.name if isinstance(value, Release) else None,
+)
+def test_a_release_that_changed_nothing_seldom_has_a_verdict_although_every_hour_is_looked_at(
+    release: Release, least_naive: float
+) -> None:
+    """500 comparisons of 100 hours; a test at 5 % at every hour is wrong far more often."""
+    found = simulated(release, 500, 100, seed=7)
+    assert found.wrong <= 0.05
+    assert found.naive_wrong >= least_naive
+
+
+def test_a_release_that_is_worse_is_found_nearly_as_soon_as_by_a_single_test() -> None:
+    found = simulated(Release(name="worse", old=0.95, new=0.85), 500, 60, seed=7)
+    assert found.wrong == 0
+    assert found.found > 0.9
+    assert found.fixed_hours is not None
+    assert found.hours is not None
+    assert found.fixed_hours < found.hours < 3 * found.fixed_hours
