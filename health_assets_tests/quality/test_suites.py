@@ -73,6 +73,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
         records.append(
             execution(f"f {place}", "failing", at, status="failure", input_tokens=10, output_tokens=5, cost_usd=0.25)
         )
+        version = "1" if place == 0 else "2"
+        records.insert(0, execution(f"r {place}", "aa", at, agent_version=version, input_tokens=10, cost_usd=0.25))
         lines = [*(line(record) for record in records), otlp_line(tool(place + 1, 1, at), tool(place + 1, 2, at, 1))]
         project.write_log(f"{place}.jsonl", [*lines, "one bad line", lines[0], line(execution(f"x{place}", "a", at))])
         project.write_log(f"{place} more.jsonl", [line(execution(f"m {place} {n}", "a", at)) for n in range(20)])
@@ -142,8 +144,11 @@ def test_checks_of_hours_without_any_row_pass(sound: Project, asset: str) -> Non
 # -- every rule broken -------------------------------------------------------------------------------------------------
 
 ROW = "hour = TIMESTAMPTZ '{hit}' AND rowid = (SELECT max(rowid) FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}')"
-ROWS = {"agent_now": "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'"}
-"""Rows of assets of which the last one need not tell of executions."""
+ROWS = {
+    "agent_now": "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",
+    "release_comparison": "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'aa' AND measure = 'success_rate'",
+}
+"""Rows of assets of which the last one need not tell of executions, or has no interval."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +211,7 @@ def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
                 yield _set(asset, check.name, f"{lesser} = window_end + INTERVAL 1 HOUR", lesser, *related)
             elif lesser == "latency_p50_ms":
                 yield _set(asset, check.name, "latency_p50_ms = 2, latency_p99_ms = 1", lesser, *related)
-            elif lesser in ("since", "started_at", "oldest_event_at", "window_start"):
+            elif lesser in ("since", "started_at", "oldest_event_at", "window_start", "released_at", "baseline_since"):
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + INTERVAL 1 SECOND", lesser)
             else:
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + 1", lesser, *related)
@@ -248,6 +253,14 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("tool_health", "failure_share"): {"failure_shares_agree_with_the_counts"},
         ("tool_components", "calls"): {"calls_agree_with_the_records"},
         ("tool_components", "failures"): {"calls_agree_with_the_records"},
+        **{
+            ("release_components", name): {"executions_agree_with_the_records"} for name in ("executions", "successes")
+        },
+        **{
+            ("release_comparison", name): {"differences_agree_with_the_values"}
+            for name in ("baseline_value", "candidate_value")
+        },
+        ("release_comparison", "verdict"): {"more_runs_come_without_a_verdict"},
         **{
             (asset, "last_error_at"): {"errors_come_with_their_time_and_a_failure"}
             for asset in ("tool_components", "tool_health")
@@ -310,6 +323,8 @@ def _counting(asset: str) -> frozenset[str]:
         "tool_health": {"windows_agree_with_the_components"},
         **{asset: {"sums_agree_with_the_executions"} for asset in PARTS_OF_USAGE},
         **{asset: {"windows_agree_with_the_components"} for asset in WINDOWS_OF_USAGE},
+        "release_components": {"executions_agree_with_the_records"},
+        "release_comparison": set(),
         "task_consistency": {"tasks_hold_no_more_runs_than_there_are"},
         "agent_reliability": {"windows_agree_with_the_executions", "tasks_agree_with_their_table"},
         "agent_probes": set(),
@@ -445,6 +460,7 @@ def _breaks_by_hand() -> Iterator[Break]:
     yield from _breaks_of_budgets()
     yield from _breaks_of_tools()
     yield from _breaks_of_usage()
+    yield from _breaks_of_releases()
     yield from _breaks_of_the_survey()
     yield from _breaks_of_models_and_sessions()
 
@@ -595,6 +611,21 @@ def _breaks_of_usage() -> Iterator[Break]:
         yield Break(asset, priced, (cleared,), 1, frozenset(), ("has_price", "price_due"))
         yield Break(asset, priced, (row % "successes = 0",))
         yield Break(asset, "windows_agree_with_the_components", (row % "executions = executions + 1",))
+
+
+def _breaks_of_releases() -> Iterator[Break]:
+    for assignment, check in [
+        ("difference_low = NULL", "intervals_have_two_ends"),
+        ("difference_low = NULL, difference_high = NULL", "intervals_have_two_ends"),
+        ("more_runs = NULL", "more_runs_come_without_a_verdict"),
+        ("verdict = 'worse'", "more_runs_come_without_a_verdict"),
+        ("difference = difference + 0.25", "differences_agree_with_the_values"),
+    ]:
+        yield Break("release_comparison", check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",))
+    recorded, agree = "DELETE FROM executions WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'", "executions_agree"
+    yield Break(
+        "release_components", f"{agree}_with_the_records", (recorded,), 1, frozenset(), ("executions_recorded",)
+    )
 
 
 def _breaks_of_the_survey() -> Iterator[Break]:

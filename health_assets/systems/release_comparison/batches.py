@@ -20,7 +20,7 @@ def comparisons(source: Source) -> ir.Table:
         is_share=is_share.cast("int64"),
         is_open=(own.verdict == UNDECIDED).cast("int64"),
         has_more_runs=own.more_runs.notnull().cast("int64"),
-        difference_off=(own.difference - expected).fill_null(0),
+        difference_off=(own["difference"] - expected).fill_null(0),
     )
 
 

@@ -20,7 +20,7 @@ def release_components(executions: ir.Table) -> ir.Table:
     """One row per hour, agent, version and model with an execution: every column of `release_components`."""
     has_runtime = executions.succeeded & executions.runtime_s.notnull()
     tells_tokens = executions.input_tokens.notnull() | executions.output_tokens.notnull()
-    told = executions.input_tokens.fill_null(0) + executions.output_tokens.fill_null(0)
+    told = sum(ibis.least(executions[name].fill_null(0), MOST_TOKENS) for name in ("input_tokens", "output_tokens"))
     rows = executions.select(
         "hour",
         "agent_id",
