@@ -10,7 +10,7 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.systems.release_comparison.names import BETTER, MODEL, WORSE
 from health_assets.systems.release_comparison.newest import Comparison, by_pair, newest_comparisons
-from health_assets.systems.release_comparison.texts import NAMES, difference_text, value_text, verdict_text
+from health_assets.systems.release_comparison.texts import NAMES, brief_verdict, difference_text, value_text
 from health_assets.warehouse.session import Session
 
 RELEASES_SHOWN = 6
@@ -38,15 +38,13 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
 def comparisons_table(releases: list[list[Comparison]], *, is_brief: bool = False) -> Table:
     """A row for each measure of each release."""
     table = plain_table()
-    table.add_column("agent", no_wrap=True, max_width=16 if is_brief else 28)
-    table.add_column("release", no_wrap=True, max_width=20 if is_brief else 36)
+    table.add_column("agent", no_wrap=True, max_width=14 if is_brief else 18)
+    table.add_column("release", no_wrap=True, max_width=14 if is_brief else 22)
     table.add_column("measure", no_wrap=True)
     for heading in () if is_brief else ("before", "now"):
         table.add_column(heading, justify="right", no_wrap=True)
-    if not is_brief:
-        table.add_column("runs", justify="right", no_wrap=True)
     table.add_column("difference (95%)", no_wrap=True)
-    table.add_column("verdict")
+    table.add_column("verdict", no_wrap=True)
     for rows in releases:
         for place, row in enumerate(rows):
             table.add_row(*_cells(row, is_first=place == 0, is_brief=is_brief))
@@ -55,14 +53,13 @@ def comparisons_table(releases: list[list[Comparison]], *, is_brief: bool = Fals
 
 def _cells(row: Comparison, *, is_first: bool, is_brief: bool) -> list[str | Text]:
     values = [value_text(row["measure"], row[name]) for name in ("baseline_value", "candidate_value")]
-    runs = f"{row['candidate_runs']:,} of {row['baseline_runs'] + row['candidate_runs']:,}"
     return [
         Text(printable(row["agent_id"]) if is_first else ""),
         Text(release_text(row) if is_first else ""),
         NAMES[row["measure"]],
-        *([] if is_brief else [*values, runs]),
-        difference_text(row),
-        Text(verdict_text(row), style=STYLES.get(row["verdict"], "")),
+        *([] if is_brief else values),
+        difference_text(row).replace(" points", " pts"),
+        Text(brief_verdict(row), style=STYLES.get(row["verdict"], "")),
     ]
 
 

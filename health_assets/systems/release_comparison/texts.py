@@ -45,6 +45,13 @@ def difference_text(row: Comparison) -> str:
     return f"{text} ({low} to {high})"
 
 
+def brief_verdict(row: Comparison) -> str:
+    """The verdict in as few words as a column has room for."""
+    if row["more_runs"]:
+        return f"needs ~{row['more_runs']:,} runs"
+    return "no difference" if row["verdict"] == SAME else VERDICT_TEXTS[row["verdict"]]
+
+
 def verdict_text(row: Comparison) -> str:
     """The verdict in words, with how many runs are wanted yet."""
     text = VERDICT_TEXTS[row["verdict"]]
