@@ -12,6 +12,8 @@ ifndef SPARK_HOME
 SPARK_HOME := $(wildcard $(CURDIR)/$(SPARK_VENV)/lib/python*/site-packages/pyspark)
 endif
 export SPARK_HOME
+# pytest keeps its rewritten tests, and every process of the tests what it compiled
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test nightly check style bench fuzz hostile soak pins sbom audit spark dev lint docs system schema clean
 
