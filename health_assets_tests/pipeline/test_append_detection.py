@@ -287,7 +287,7 @@ def pieces(random: Random, damaged_share: float, samples: Sequence[bytes]) -> Se
     damaged_share=st.sampled_from([0, 0.01, 0.1]),
     samples=st.sampled_from([SAMPLES, SPAN_SAMPLES[:-3], [*SAMPLES[:8], *SPAN_SAMPLES]]),
 )
-@tried_with(6, 200)
+@tried_with(2, 200)
 def test_a_log_of_odd_lines_that_grows_piece_by_piece_is_as_one_that_is_read_at_once(
     tmp_path_factory: pytest.TempPathFactory, seed: int, damaged_share: float, samples: Sequence[bytes]
 ) -> None:
