@@ -25,12 +25,18 @@ NOW = NOON + timedelta(hours=1, minutes=40)
 Tick = Callable[[], SensorExecutionData]
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    made = World.at(tmp_path / "world", window_hours=3, lookback_hours=6)
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """NOON's hour, made of one execution; tests change only copies."""
+    made = World.at(tmp_path_factory.mktemp("world"), window_hours=3, lookback_hours=6)
     made.write("first.jsonl", [execution(NOON, "first")])
     made.materialize(HourRange.of(NOON))
     return made
+
+
+@pytest.fixture
+def world(made_once: World, tmp_path: Path) -> World:
+    return made_once.copied(tmp_path / "world")
 
 
 @pytest.fixture
