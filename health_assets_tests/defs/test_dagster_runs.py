@@ -97,13 +97,18 @@ def world(built: Built, tmp_path: Path) -> World:
     return built.world.copied(tmp_path / "world")
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> World:
-    """The same hours, of the Agent Health Model alone."""
-    world = World.at(tmp_path / "world", window_hours=WINDOW_HOURS, lookback_hours=LOOKBACK_HOURS)
+@pytest.fixture(scope="module")
+def fleet_once(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The same hours, of the Agent Health Model alone; tests change only copies."""
+    world = World.at(tmp_path_factory.mktemp("fleet"), window_hours=WINDOW_HOURS, lookback_hours=LOOKBACK_HOURS)
     world.write_hours(BUILT)
     world.materialize(BUILT, only=FLEET)
     return world
+
+
+@pytest.fixture
+def fleet(fleet_once: World, tmp_path: Path) -> World:
+    return fleet_once.copied(tmp_path / "world")
 
 
 # -- the schedule ----------------------------------------------------------------------------------------------------
