@@ -534,7 +534,18 @@ def test_a_replay_changes_nothing(built_once: Project, only: Sequence[str] | Non
     assert_same_tables(project.tables(), before)
 
 
-@pytest.mark.parametrize("table", [table for table in RECORD_TABLES if table != "spans"])
+BY_DAY = ("executions", "signals", "rejected_records")
+"""Tables of rows with an id, without one, and of lines that are no record."""
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(table, marks=() if table in BY_DAY else pytest.mark.nightly)
+        for table in RECORD_TABLES
+        if table != "spans"
+    ],
+)
 @pytest.mark.parametrize("rows", [pytest.param("all", marks=pytest.mark.nightly), "one"])
 def test_records_deleted_by_hand_come_back(built_once: Project, table: str, rows: str) -> None:
     project = copy_of(built_once)
