@@ -41,6 +41,11 @@ TABLES = (
     "usage_breakdown",
     "session_scores",
 )
+STEPS = (
+    "ingest", "usage_components", "agent_usage", "usage_breakdown",
+    "computed_signals", "evaluated_signals", "trace_risks", "session_scores",
+)  # fmt: skip
+"""What makes the tables that tell of cancelled runs."""
 SHOWN_IN = {"agent_usage", "usage_breakdown", "usage_components", "session_scores"}
 """The tables that tell of cancelled runs."""
 
@@ -55,9 +60,10 @@ def cancelled(execution_id: str, hour: int = 0, agent_id: str = "a", **fields: A
     return cancellation(execution_id, agent_id, START + hour * HOUR + HOUR / 2, **fields)
 
 
-def made_of(project: Project, records: Sequence[Record], hours: HourRange) -> None:
+def made_of(project: Project, records: Sequence[Record], hours: HourRange, only: Sequence[str] | None = STEPS) -> None:
+    """Materialize hours of these records: the steps that show cancelled runs, others, or all."""
     project.write_log("a.jsonl", [line(record) for record in records])
-    project.materialize(hours)
+    project.materialize(hours, only=only)
 
 
 # -- no score is another one -------------------------------------------------------------------------------------------
@@ -92,7 +98,8 @@ def without_counts(rows: list[Row]) -> list[Row]:
 
 
 def test_a_fleet_of_nothing_but_cancelled_runs_has_no_score(project: Project) -> None:
-    made_of(project, [cancelled("e1", session_id="s"), cancelled("e2", 1, session_id="s")], hours_from(START, 3))
+    records = [cancelled("e1", session_id="s"), cancelled("e2", 1, session_id="s")]
+    made_of(project, records, hours_from(START, 3), only=None)
     assert {(row["state"], row["health_score"], row["n"]) for row in project.rows("agent_health")} == {
         ("inactive", None, 0)
     }
@@ -139,7 +146,7 @@ def test_an_agent_whose_every_run_was_cancelled_has_its_usage(project: Project) 
 
 def test_a_call_that_comes_late_is_added_to_its_cancelled_run_and_one_that_goes_is_taken_away(project: Project) -> None:
     def took() -> tuple[Any, ...]:
-        project.materialize(HourRange.of(START), only_stale=True)
+        project.materialize(HourRange.of(START), only_stale=True, only=STEPS)
         [row], [usage] = project.rows("cancellations"), project.rows("agent_usage")
         return row["input_tokens"], row["cost_usd"], usage["cancelled_input_tokens"], usage["cancelled_cost_usd"]
 
@@ -205,12 +212,12 @@ def test_late_repeated_and_changed_records_in_any_order_come_to_what_a_rebuild_d
     for turn in range(4):
         some = random.sample(records, 30)
         project.write_log(f"{turn % 2}.jsonl", [line(one) for one in some], modified=START + turn * HOUR)
-        project.materialize(hours_from(START + random.randrange(4) * HOUR, 2), only_stale=True)
+        project.materialize(hours_from(START + random.randrange(4) * HOUR, 2), only_stale=True, only=STEPS)
     project.write_log("all.jsonl", [line(record) for record in [*records, *records[::-1]]], modified=START)
-    project.materialize(hours, only_stale=True)
+    project.materialize(hours, only_stale=True, only=STEPS)
     before = project.tables(hours, TABLES)
-    assert_same_tables(before, project.clean_rebuild(hours).tables(hours, TABLES))
-    project.materialize(hours)
+    assert_same_tables(before, project.clean_rebuild(hours, only=STEPS).tables(hours, TABLES))
+    project.materialize(hours, only=STEPS)
     assert_same_tables(project.tables(hours, TABLES), before)
     assert_lines_are_conserved(project)
     identities = [(row["hour"], row["execution_id"], row["agent_id"]) for row in before["cancellations"]]
