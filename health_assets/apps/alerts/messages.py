@@ -49,6 +49,13 @@ class Audience:
         """Address of an agent's page; None without pages."""
         return None if self.pages_url is None else f"{self._base}/ui/agents/{quote(agent_id, safe='')}"
 
+    def page_of_run(self, run_id: str, agent_id: str, until: datetime) -> str | None:
+        """Address of the page of an agent's run that ended by an hour; None without pages."""
+        if self.pages_url is None:
+            return None
+        asked = f"agent={quote(agent_id, safe='')}&until={until:%Y-%m-%dT%H}"
+        return f"{self._base}/ui/traces/{quote(run_id, safe='')}?{asked}"
+
     @property
     def place_of_incidents(self) -> str:
         """The page or command that shows all incidents."""
@@ -175,9 +182,19 @@ def _after_a_silence(notice: Notice) -> list[str]:
 
 
 def _page(notice: Notice, audience: Audience) -> list[str]:
-    """The address of the agent's page, as a line."""
-    address = _page_of(notice, audience)
-    return [address] if address else []
+    """The addresses of the agent's page, and of the latest run that failed, a line each."""
+    run, address = _failed_run_of(notice, audience), _page_of(notice, audience)
+    return ([f"a failed run: {run}"] if run else []) + ([address] if address else [])
+
+
+def _failed_run_of(notice: Notice, audience: Audience) -> str | None:
+    """The page of the latest failed run that an incident rests on; None of a personal agent, and of one that is over."""
+    incident = notice.incident
+    if incident.is_personal or incident.subject_kind != "agent" or notice.event == CLOSED:
+        return None
+    evidence = json.loads(incident.evidence)
+    runs = [line["execution_id"] for line in evidence.get("log_lines", ())] or evidence.get("latest_failures", [])
+    return audience.page_of_run(runs[0], incident.subject_id, incident.hour) if runs else None
 
 
 def _page_of(notice: Notice, audience: Audience) -> str | None:
@@ -327,6 +344,8 @@ def _body(notice: Notice, audience: Audience) -> dict[str, Any]:
     }
     if page := _page_of(notice, audience):
         common["page"] = page
+    if run := _failed_run_of(notice, audience):
+        common["failed_run_page"] = run
     if incident.is_personal:
         return _as_text({**common, "is_personal": True})
     evidence = json.loads(incident.evidence)

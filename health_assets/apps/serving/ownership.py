@@ -63,6 +63,10 @@ class Ownership:
         """The team of an agent; None for one of no team, and for one that nobody named."""
         return None if agent_id is None else self._exceptions.get(agent_id, self._default_team)
 
+    def is_named(self, agent_id: str) -> bool:
+        """Whether the targets name an agent, so that its team is its own and not that of all others."""
+        return agent_id in self._targets.agents
+
     def personal(self, agent_ids: "ir.Value") -> "ir.BooleanValue":
         """Whether each agent of a column is somebody's own, as an expression."""
         import ibis  # the server imports this module's neighbours only

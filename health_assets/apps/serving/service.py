@@ -25,6 +25,7 @@ from health_assets.apps.serving.sessions import (
     SessionAnswer,
     Sessions,
     SuggestionQuestion,
+    TraceQuestion,
 )
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.tokens import Role
@@ -58,11 +59,11 @@ class CrowdedError(HealthAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a session, the text of a line or suggested targets, or why they cannot be told now.
+    """The runs of a session, a trace, the text of a line or suggested targets, or why they cannot be told now.
 
     Args:
-        told: `score` and what `waterfall.runs_of` says, or what `log_lines.line_of` says, or what
-            `reader_process.read_suggestions` says; None where there is none that the caller may see.
+        told: `score` and what `waterfall.runs_of` says, or what `run_traces.trace_of` or `log_lines.line_of` says, or
+            what `reader_process.read_suggestions` says; None where there is none that the caller may see.
         why_not: a sentence; None where the warehouse was asked.
     """
 
@@ -267,6 +268,10 @@ class Service:
         if asked.caller.refusal("read") is not None or not asked.caller.view.shows_texts:
             return Runs()
         return await self._told(LineQuestion(source_file, number), asked)
+
+    async def trace(self, question: TraceQuestion, asked: Asked) -> Runs:
+        """A run with what happened inside it, for its page; waits for a reader."""
+        return Runs() if asked.caller.refusal("read") is not None else await self._told(question, asked)
 
     async def suggestions(self, agent_id: str | None, days: int, asked: Asked) -> Runs:
         """The suggested targets of all agents, of which the caller may not see each; waits for a reader.

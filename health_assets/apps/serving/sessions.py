@@ -1,4 +1,4 @@
-"""Scores and runs of one session, lines of raw logs, suggested targets: asked of a reader, and kept for a while.
+"""Scores and runs of one session, traces, lines of raw logs, suggested targets: asked of a reader, and kept for a while.
 
 These are the answers that need the warehouse or the logs. They are kept away from the others: their own reader process,
 few questions at a time, a limit on each, and answers of bounded size that are kept for as long as the snapshot's are.
@@ -7,7 +7,7 @@ few questions at a time, a limit on each, and answers of bounded size that are k
 import asyncio
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -78,7 +78,30 @@ class SuggestionQuestion:
         return {"suggest": self.agent_id, "days": self.days}
 
 
-AnyQuestion = Question | LineQuestion | SuggestionQuestion
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceQuestion:
+    """A question about the newest run that ended by an hour and is like this, and what happened inside it.
+
+    Args:
+        run_id: its id; None for any.
+        agent_id: its agent; None for any.
+        because: what it must have failed with where no id is given.
+        value: the name of that.
+        until: the hour; None for the newest.
+    """
+
+    run_id: str | None = None
+    agent_id: str | None = None
+    because: str | None = None
+    value: str | None = None
+    until: datetime | None = None
+
+    def request(self) -> dict[str, Any]:
+        """The question as the reader understands it."""
+        return {"trace": {**asdict(self), "until": self.until and self.until.isoformat()}}
+
+
+AnyQuestion = Question | LineQuestion | SuggestionQuestion | TraceQuestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

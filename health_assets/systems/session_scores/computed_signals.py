@@ -60,6 +60,16 @@ def computed_signals(
     return lookup(counts, own, [*_RUN]).drop(CLAIMANT)
 
 
+def repeated_calls(
+    executions: ir.Table, tool_calls: ir.Table, model_calls: ir.Table, lookback_hours: int
+) -> ir.Table:
+    """The calls that are counted in `repeated_steps`, with the execution of each; arguments as of `computed_signals`."""
+    steps = _steps_of_runs(executions, _steps(tool_calls, model_calls), lookback_hours).drop("error")
+    steps = _with_repetitions(steps)
+    is_step = steps.whole_key.notnull() | steps.call_key.notnull()
+    return steps.filter(is_step & steps.is_repeated).select(*_RUN, "call_id")
+
+
 def _steps(tool_calls: ir.Table, model_calls: ir.Table) -> ir.Table:
     """Calls of runs. `call_key` says what a tool was asked, `whole_key` also what came of it; null where not known."""
     is_success = tool_calls.status != _FAILURE

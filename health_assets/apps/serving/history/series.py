@@ -132,19 +132,22 @@ def _events(session: Session, hours: HourRange) -> ir.Table:
 
 
 def _errors(session: Session, hours: HourRange) -> ir.Table:
-    """Failed executions of the hour by version and first line of error; null where none is stated, or the rest."""
+    """Failed executions of the hour by version and first line of error; null where none is stated, or the rest.
+
+    `last_run` is the latest of them.
+    """
     runs = session.hours_of("executions", hours)
     failed = runs.filter(runs.status == "failure")
     line = first_line(failed.error).substr(0, ERROR_CHARACTERS)
     failed = failed.mutate(error_class=line)
     found = failed.group_by("hour", "agent_id", "agent_version", "error_class").aggregate(
-        failures=failed.count(), last_at=failed.ended_at.max()
+        failures=failed.count(), last_at=failed.ended_at.max(), last_run=failed.execution_id.argmax(failed.ended_at)
     )
     order = [ibis.desc("failures"), ibis.desc("last_at")]
     placed = found.mutate(place=ibis.row_number().over(group_by=["hour", "agent_id"], order_by=order))
     named = placed.mutate(error_class=(placed.place < ERRORS_PER_HOUR).ifelse(placed.error_class, None))
     return named.group_by("hour", "agent_id", "agent_version", "error_class").aggregate(
-        failures=named.failures.sum(), last_at=named.last_at.max()
+        failures=named.failures.sum(), last_at=named.last_at.max(), last_run=named.last_run.argmax(named.last_at)
     )
 
 

@@ -108,15 +108,27 @@ def errors_of(look: Look, agent_id: str, window: HourRange) -> dict[str, Any]:
 
 
 def errors_by_class(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, Any]]:
-    """Errors of some hours, each with its failures and when it was last seen; the most frequent first."""
+    """Errors of some hours, each with its failures and its latest run; the most frequent first.
+
+    Where texts are withheld all errors are one. `last_run` is null where an earlier release copied the hour.
+    """
     counts: defaultdict[str | None, int] = defaultdict(int)
-    last: dict[str | None, datetime] = {}
-    for row in look.of("errors", agent_id, hours, ("hour", "agent_id", "error_class", "failures", "last_at")):
+    last: dict[str | None, Mapping[str, Any]] = {}
+    for row in look.of("errors", agent_id, hours, ("hour", "agent_id", "error_class", "failures", "last_at", "last_run")):
         error = row["error_class"]
         counts[error] += row["failures"]
-        last[error] = max(row["last_at"], last.get(error, row["last_at"]))
+        if error not in last or row["last_at"] >= last[error]["last_at"]:
+            last[error] = row
     order = sorted(counts, key=lambda error: (-counts[error], error is None, error or ""))
-    return [{"error": error, "failures": counts[error], "last_at": last[error]} for error in order]
+    return [
+        {
+            "error": error,
+            "failures": counts[error],
+            "last_at": last[error]["last_at"],
+            "last_run": last[error].get("last_run"),
+        }
+        for error in order
+    ]
 
 
 def worst_tool(row: Row, tools: Sequence[Row]) -> dict[str, Any] | None:

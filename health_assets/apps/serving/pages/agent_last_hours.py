@@ -16,11 +16,11 @@ from health_assets.scoring.verdict import FAILING, SUSPECT, now_evidence, now_wo
 Row = Mapping[str, Any]
 
 
-def commonest_error(look: Look, agent_id: str, hours: HourRange) -> tuple[int, str | None, int]:
-    """The failures of some hours, the most frequent error among them, and how many have it."""
+def commonest_error(look: Look, agent_id: str, hours: HourRange) -> tuple[int, dict[str, Any]]:
+    """The failures of some hours, and the most frequent error among them as `errors_by_class` tells it."""
     errors = errors_by_class(look, agent_id, hours)
-    failures = sum(one["failures"] for one in errors)
-    return (failures, errors[0]["error"], errors[0]["failures"]) if errors else (0, None, 0)
+    nothing = {"error": None, "failures": 0, "last_at": None, "last_run": None}
+    return sum(one["failures"] for one in errors), errors[0] if errors else nothing
 
 
 def _good_before(look: Look, row: Row) -> set[tuple[str, str | None]]:
@@ -40,8 +40,8 @@ def agent_now(look: Look, row: Row) -> dict[str, Any]:
         row: the agent's row of `agents` at the hour that is looked at.
 
     Returns:
-        `verdict`, `word`, `evidence`, `since` and `is_alarm`; `error`, a sentence, null where none is needed; `causes`,
-        where the failures lie, each with its share of the excess.
+        `verdict`, `word`, `evidence` and `since`; `error`, a sentence, null where none is needed; `error_run` and
+        `error_at`, the latest run that has it; `causes`, where the failures lie, each with its share of the excess.
     """
     told: dict[str, Any] = {
         "verdict": row["now"],
@@ -49,14 +49,19 @@ def agent_now(look: Look, row: Row) -> dict[str, Any]:
         "evidence": now_evidence(row),
         "since": row["now_since"],
         "error": None,
+        "error_run": None,
+        "error_at": None,
         "causes": [],
     }
     if row["now"] not in (FAILING, SUSPECT):
         return told
     hour = HourRange.of(look.hour)
-    failures, error, count = commonest_error(look, row["agent_id"], hour)
+    failures, worst = commonest_error(look, row["agent_id"], hour)
     if failures:
-        told["error"] = error_sentence(failures, error, count, is_withheld=not look.view.shows_texts)
+        sentence = error_sentence(
+            failures, worst["error"], worst["failures"], is_withheld=not look.view.shows_texts
+        )
+        told |= {"error": sentence, "error_run": worst["last_run"], "error_at": worst["last_at"]}
     values = look.of("causes", row["agent_id"], hour)
     told["causes"] = [
         {

@@ -99,13 +99,15 @@ def _sentence(counts: dict[str, int], *, is_present: bool) -> str:
 
 def _told(look: Look, row: dict[str, Any], *, is_copied: bool) -> dict[str, Any]:
     """An agent of the list, with the most frequent error of the hour; `failures` is null unless errors are copied."""
-    failures, error, count = commonest_error(look, row["agent_id"], HourRange.of(look.hour))
+    failures, worst = commonest_error(look, row["agent_id"], HourRange.of(look.hour))
     return {
         **{name: row[name] for name in TOLD},
         "word": now_word(row, is_present=look.is_present),
         "evidence": now_evidence(row),
         "failures": failures if is_copied else None,
         "failures_of_window": row["failures"],
-        "error": error,
-        "error_count": count,
+        "error": worst["error"],
+        "error_count": worst["failures"],
+        "error_run": worst["last_run"],
+        "error_at": worst["last_at"],
     }

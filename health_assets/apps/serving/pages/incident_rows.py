@@ -145,7 +145,7 @@ def told_of(row: Mapping[str, Any], deliveries: list[dict[str, Any]]) -> dict[st
 
     Returns:
         Its columns, as of the time that is looked at; `losses`, the points by component; `facts`, the numbers behind
-        it; `deliveries`.
+        it; `failed_runs`, the latest ones with their lines; `deliveries`.
     """
     evidence = json.loads(row["evidence"])
     names = (
@@ -156,7 +156,7 @@ def told_of(row: Mapping[str, Any], deliveries: list[dict[str, Any]]) -> dict[st
     if told["is_open"]:  # it may have closed after the time that is looked at
         told |= {"closed_at": None, "recovery": None}
     losses = [
-        {name: loss[name] for name in ("component", "dimension", "lost", "sentence", "evidence")}
+        {name: loss.get(name) for name in ("component", "dimension", "lost", "sentence", "evidence", "evidence_kind")}
         for loss in evidence.get("explanation", ())
     ]
     is_plain = (int, float, str, bool)
@@ -166,6 +166,10 @@ def told_of(row: Mapping[str, Any], deliveries: list[dict[str, Any]]) -> dict[st
         "is_recovered": told["closed_at"] is not None and told["good_hours"] > 0,
         "losses": losses,
         "latest_failures": evidence.get("latest_failures", []),
+        "failed_runs": [
+            {name: line[name] for name in ("execution_id", "source_file", "line_number")}
+            for line in evidence.get("log_lines", ())
+        ],
         "facts": facts,
         "deliveries": deliveries,
     }

@@ -157,6 +157,17 @@ class Look:
             return False
         return self.view.teams is None or self.ownership.team(agent_id) in self.view.teams
 
+    def sees_part_of(self, agent_id: str) -> bool:
+        """Whether the caller may see the part that an agent has in another one's run, which the caller sees.
+
+        An agent inside a run that the targets do not name belongs to the run: no team has it for itself.
+        """
+        if self.view.is_full and self.sees_all:
+            return True
+        if self.ownership.is_named(agent_id):
+            return self.sees(agent_id)
+        return self.view.is_full or not self.ownership.is_personal(agent_id)
+
     @property
     def sees_all(self) -> bool:
         """Whether the caller sees every agent, so that numbers of the whole fleet may be shown."""

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -15,6 +15,7 @@ from health_assets.apps.serving.gate import ASKED
 from health_assets.apps.serving.pages import session_page as session_module
 from health_assets.apps.serving.pages import sessions_page as sessions_module
 from health_assets.apps.serving.pages import tools_page as tools_module
+from health_assets.apps.serving.pages import trace_page as trace_module
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.data_page import Days, Part, WantedData, data_page
 from health_assets.apps.serving.pages.fleet_page import Group, Sort, Wanted, fleet_page
@@ -31,10 +32,12 @@ from health_assets.apps.serving.pages.reliability_page import Sort as Reliabilit
 from health_assets.apps.serving.pages.reliability_page import TaskSort, reliability_page
 from health_assets.apps.serving.pages.reliability_page import Wanted as ReliabilityWanted
 from health_assets.apps.serving.pages.session_page import session_page
-from health_assets.apps.serving.pages.sessions_page import Show, sessions_page
+from health_assets.apps.serving.pages.sessions_page import Show as ShowSessions
 from health_assets.apps.serving.pages.sessions_page import Sort as SessionSort
+from health_assets.apps.serving.pages.sessions_page import sessions_page
 from health_assets.apps.serving.pages.survey_page import survey_page
 from health_assets.apps.serving.pages.tools_page import By, tools_page
+from health_assets.apps.serving.pages.trace_page import Because, Show, trace_page
 from health_assets.apps.serving.pages.usage_page import By as UsageBy
 from health_assets.apps.serving.pages.usage_page import Days as UsageDays
 from health_assets.apps.serving.pages.usage_page import Sort as UsageSort
@@ -42,6 +45,7 @@ from health_assets.apps.serving.pages.usage_page import Wanted as UsageWanted
 from health_assets.apps.serving.pages.usage_page import usage_page
 from health_assets.apps.serving.routes import SessionId, response_of
 from health_assets.apps.serving.service import Service
+from health_assets.apps.serving.sessions import TraceQuestion
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import parse_hour
 from health_assets.systems.survey.names import ALL_PLATFORMS
@@ -52,6 +56,15 @@ Hour = Annotated[
 How = Annotated[Format, Query(alias="format", description="The page for people, or its twin for programs.")]
 Text = Annotated[str, Query(max_length=1024, description="Part of a name, in any case.")]
 PageNumber = Annotated[int, Query(ge=1, le=1_000_000, description="Page of the list.")]
+
+RunAgent = Annotated[str | None, Query(max_length=1024, description="Agent of the run; its id may be another one's.")]
+RunBecause = Annotated[Because, Query(description="What the run failed with.")]
+RunValue = Annotated[str, Query(max_length=1024, description="Name of that tool, model or version.")]
+RunUntil = Annotated[
+    str | None, Query(max_length=40, description="Hour in which the run ended, at the latest; by default the newest.")
+]
+ShowRows = Annotated[Show, Query(description="The rows to show.")]
+SpanId = Annotated[str, Query(max_length=1024, description="Only this span and those below it.")]
 
 KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 STATIC_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -109,7 +122,7 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         hour: Hour = None,
         how: How = "html",
         q: Text = "",
-        show: Show = "all",
+        show: ShowSessions = "all",
         sort: SessionSort = "failures",
         page: PageNumber = 1,
     ) -> Response:
@@ -126,6 +139,51 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         wanted = session_module.Wanted(session_id=session_id, runs=runs.told, why_not=runs.why_not)
         made = await run_in_threadpool(pages.answer, asked, lambda look: session_page(look, wanted), hour=hour, how=how)
         return response_of(made)
+
+    async def traced(
+        request: Request, question: TraceQuestion, hour: str | None, how: Format, show: Show | None, span: str, page: int
+    ) -> Response:
+        asked = request.scope[ASKED]
+        found = await service.trace(question, asked)
+        wanted = trace_module.Wanted(
+            question=question, trace=found.told, why_not=found.why_not, show=show, span=span, page=page,
+            most=trace_module.most_rows(how),
+        )  # fmt: skip
+        made = await run_in_threadpool(pages.answer, asked, lambda look: trace_page(look, wanted), hour=hour, how=how)
+        return response_of(made)
+
+    @router.get("/ui/traces", summary="A run that failed", include_in_schema=False)
+    async def example(
+        request: Request,
+        agent: RunAgent = None,
+        because: RunBecause | None = None,
+        value: RunValue = "",
+        until: RunUntil = None,
+        hour: Hour = None,
+        how: How = "html",
+        show: ShowRows | None = None,
+        span: SpanId = "",
+        page: PageNumber = 1,
+    ) -> Response:
+        """The newest run of an agent that failed with a tool, a model or a version."""
+        question = TraceQuestion(agent_id=agent, because=because, value=value, until=known_hour(until))
+        return await traced(request, question, hour, how, show, span, page)
+
+    @router.get("/ui/traces/{run_id:path}", summary="A run", include_in_schema=False)
+    async def trace(
+        request: Request,
+        run_id: Annotated[str, Path(min_length=1, description="Id of the run.")],
+        agent: RunAgent = None,
+        until: RunUntil = None,
+        hour: Hour = None,
+        how: How = "html",
+        show: ShowRows | None = None,
+        span: SpanId = "",
+        page: PageNumber = 1,
+    ) -> Response:
+        """What happened inside a run, over time."""
+        question = TraceQuestion(run_id=run_id, agent_id=agent, until=known_hour(until))
+        return await traced(request, question, hour, how, show, span, page)
 
     @router.get("/ui/line", summary="A line of a raw log", include_in_schema=False)
     async def line(

@@ -41,7 +41,7 @@ def environment() -> Environment:
     made.filters.update(
         name=name, number=number, score=score, share=share, moment=moment, milliseconds=milliseconds, usd=usd,
         seconds=seconds, part=part, signed=signed, shape=lambda text: shape(str(text)[:LONGEST_NAME]),
-        points=shown_points, curve_rows=curve_rows,
+        points=shown_points, curve_rows=curve_rows, utc_hour=utc_hour,
     )  # fmt: skip
     return made
 
@@ -139,6 +139,12 @@ def moment(value: datetime | str | None, form: str = "%Y-%m-%d %H:%M") -> Markup
     at = datetime.fromisoformat(value) if isinstance(value, str) else value
     at = at.astimezone(UTC)
     return Markup('<time datetime="{}">{}</time>').format(at.isoformat(timespec="seconds"), at.strftime(form))
+
+
+def utc_hour(value: datetime | str) -> str:
+    """The hour of a time, as addresses have it."""
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H}"
 
 
 def squares(agents: Sequence[Mapping[str, Any]], query: str = "") -> Markup:
