@@ -64,10 +64,16 @@ def answer(
         content_type: media type of the body.
     """
     etag = b'"' + hashlib.blake2b(body, digest_size=12).hexdigest().encode() + b'"'
-    validators = [(b"etag", etag), (b"last-modified", _http_date(last_modified)), (b"cache-control", cache)]
+    unchanged = not_modified(etag, last_modified=last_modified, cache=cache)
     if is_not_modified(request, etag, last_modified):
-        return Answer(304, validators, b"")
-    return Answer(200, _headers(body, content_type, validators), body)
+        return unchanged
+    return Answer(200, _headers(body, content_type, unchanged.headers), body)
+
+
+def not_modified(etag: bytes, *, last_modified: datetime, cache: bytes) -> Answer:
+    """The answer to a client that has the body already; arguments as of `answer`."""
+    validators = [(b"etag", etag), (b"last-modified", _http_date(last_modified)), (b"cache-control", cache)]
+    return Answer(304, validators, b"")
 
 
 def is_not_modified(request: Headers, etag: bytes, last_modified: datetime) -> bool:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from health_assets.apps.serving.answers import Answer, answer
+from health_assets.apps.serving.answers import Answer, answer, is_not_modified, not_modified
 from health_assets.apps.serving.doors import Caller
 from health_assets.apps.serving.history.keeper import Keeper
 from health_assets.apps.serving.history.reading import History, LostFileError
@@ -20,6 +20,7 @@ from health_assets.apps.serving.pages.current_rules import CurrentRules, NoRules
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import HTML, Format, Page
 from health_assets.apps.serving.pages.rendering import prepare
+from health_assets.apps.serving.pages.sent_pages import SentPages
 from health_assets.apps.serving.pages.signing import MAY_READ_NOTHING, may_change, own_page, sign_in_page
 from health_assets.apps.serving.service import Asked
 from health_assets.apps.serving.view import EVERYBODYS, View
@@ -42,6 +43,12 @@ CACHE = b"private, no-cache"
 LEAST_PACKED_BYTES = 1400
 MOST_AT_ONCE = 4
 """Pages made at a time; more would only wait for each other, and hold up the health documents."""
+OF_HISTORY = frozenset(
+    {"fleet", "agent", "sessions", "models", "tools", "usage", "reliability", "survey", "data", "incidents", "incident"}
+)
+"""Pages that are made of the history alone."""
+REFRESHED = OF_HISTORY | {"session"}
+"""Pages that a browser refreshes while somebody looks; others are of what is over, or hold a form."""
 OF_ONE_HOUR = frozenset({"hour", "format", "page", "task_page"})
 """Parameters of an address that mean nothing at another hour."""
 SIGN_IN = "This page needs a token that may read."
@@ -76,6 +83,7 @@ class Pages:
         self._anonymous = anonymous
         self._at_once = threading.BoundedSemaphore(MOST_AT_ONCE)
         self._rules = CurrentRules(settings)
+        self._sent = SentPages()
 
     def answer(self, asked: Asked, make: Make, *, hour: str | None, how: Format) -> Answer:
         """The page that `make` makes of what the caller sees.
@@ -86,6 +94,9 @@ class Pages:
             hour: the hour to look at, as text; None for the newest.
             how: in which of the three ways.
         """
+        made_of = self._made_of(self._keeper.history)
+        if (unchanged := self._unchanged(asked, how, made_of)) is not None:
+            return unchanged
         with self._at_once:
             look = None
             if asked.caller.refusal("read") is not None:
@@ -99,7 +110,26 @@ class Pages:
                     page = Page(name="sorry", title="Not ready", told=told, status=503, retry_after_s=RETRY_AFTER_S)
                 except HealthAssetsError as error:
                     page = Page(name="sorry", title="Not found", told={"detail": str(error)}, status=404)
-            return self._written(asked, page, how, look)
+            made = self._written(asked, page, how, look)
+        if page.name in OF_HISTORY and page.status == 200:
+            self._sent.note(_page_asked(asked, how), made_of, dict(made.headers)[b"etag"])
+        return made
+
+    def _unchanged(self, asked: Asked, how: Format, made_of: tuple[Any, ...]) -> Answer | None:
+        """The answer to who has a page already that would be the same again; None where it has to be made to know."""
+        tag, now = self._sent.tag_of(_page_asked(asked, how), made_of), datetime.now(UTC)
+        has_tag = any(name == b"if-none-match" for name, _ in asked.headers)
+        if tag is None or not has_tag or not is_not_modified(asked.headers, tag, now):
+            return None
+        made = not_modified(tag, last_modified=now, cache=CACHE)
+        return replace(made, headers=[*made.headers, *PAGE_HEADERS])
+
+    def _made_of(self, history: History) -> tuple[Any, ...]:
+        """All that a page of the history is made of besides the request; what it says of the time holds for a minute."""
+        rules = None
+        with suppress(NoRulesError):  # the page says so
+            rules = self._rules.now().rules.fingerprint
+        return history.version, history.missing, rules, datetime.now(UTC).replace(second=0, microsecond=0)
 
     def seen(self, asked: Asked, find: Callable[[Look], T], hour: str | None = None) -> T:
         """Something that is found in what the caller sees; whether it may read is asked before.
@@ -193,6 +223,7 @@ class Pages:
             "missing": self._keeper.history.missing,
             "page_name": page.name,
             "retry_after_s": page.retry_after_s,
+            "is_refreshed": look is not None and look.is_newest and page.status == 200 and page.name in REFRESHED,
         }
         frame |= look.frame() if look is not None else {"hour": None, "at": None, "now": datetime.now(UTC)}
         body, content_type = page.written(how, frame)
@@ -205,6 +236,11 @@ class Pages:
             return made
         made = replace(made, status=page.status)
         return packed(made) if content_type == HTML and _takes_gzip(asked) else made
+
+
+def _page_asked(asked: Asked, how: Format) -> tuple[Any, ...]:
+    """All that a request decides of a page of the history."""
+    return asked.target, how, asked.caller, _is_led_here(asked)
 
 
 def _is_led_here(asked: Asked) -> bool:

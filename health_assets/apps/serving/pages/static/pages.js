@@ -119,27 +119,29 @@ function draw(figure) {
   };
 }
 
-function redraw() {
-  for (const figure of document.querySelectorAll("figure.curve")) {
-    figure.plotted?.destroy();
-    figure.querySelector(".plot").replaceChildren();
-    draw(figure);
-  }
+function redrawn(figure) {
+  figure.plotted?.destroy();
+  figure.querySelector(".plot").replaceChildren();
+  draw(figure);
 }
 
-function ready(root) {
+function redraw() {
+  for (const figure of document.querySelectorAll("figure.curve")) redrawn(figure);
+}
+
+function prepared(root) {
   localTimes(root);
   for (const figure of root.querySelectorAll("figure.curve")) draw(figure);
 }
 
 document.addEventListener("DOMContentLoaded", () => {
   document.documentElement.classList.add("scripted");
-  ready(document);
+  prepared(document);
   let waiting;
   window.addEventListener("resize", () => {
     clearTimeout(waiting);
     waiting = setTimeout(redraw, 150);
   });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  for (const event of ["htmx:after:swap", "htmx:afterSwap"]) document.body.addEventListener(event, () => ready(document));
+  for (const event of ["htmx:after:swap", "htmx:afterSwap"]) document.body.addEventListener(event, () => prepared(document));
 });
