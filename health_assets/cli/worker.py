@@ -14,9 +14,11 @@ from pathlib import Path
 
 from health_assets.apps.alerts.config import load_alerts
 from health_assets.apps.alerts.ticking import tick as tick_alerts
+from health_assets.apps.alerts.watching import next_change_at
 from health_assets.cli.run_report import print_outcome
 from health_assets.cli.running import run_hours, write_lock_of_command
 from health_assets.cli.speaking import MOST_TOLD, console, say
+from health_assets.cli.tick_inputs import QuietTick, TickInputs
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WriteLockTimeoutError
 from health_assets.core.interruption import ended_by_sigint, ended_by_sigterm
 from health_assets.core.settings import Settings
@@ -26,7 +28,7 @@ from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.validation import import_great_expectations
-from health_assets.systems.due_hours import DueRun, due_hours, running_hour_due
+from health_assets.systems.due_hours import DueRun, due_hours, next_due_at, running_hour_due
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 RETRY_S = 3600.0
@@ -70,20 +72,42 @@ class Worker:
         self._loaded: IngestReport | None = None
         """The report of what was loaded since the last run, which the next one checks."""
         self._told = self._told_of_alerts = ""
+        self._quiet: QuietTick | None = None
+        """The last tick, if it found nothing to do."""
 
     def tick(self) -> bool:
         """Load what is new in the logs, make what is due, and tell of it; gives whether a run was asked to end."""
+        now, inputs = self._pipeline.clock(), TickInputs.of(self._pipeline.settings)
+        if self._quiet is not None and self._quiet.holds(inputs, now):
+            return False
+        self._quiet = None
+        due: list[DueRun] | None = None
         try:
             due = self._due()
         except HealthAssetsError as error:
             self._tell(str(error))
-            due = []
         else:
             self._told = ""
-        is_ended = any(self._make(one) for one in due)
+        is_ended = any(self._make(one) for one in due or ())
         if not is_ended and self._pipeline.settings.alerts is not None:
             self._alert(self._pipeline.settings.alerts)  # also where nothing can be made: that is told then
+        is_failing = due is None or self._failed or self._told_of_alerts
+        if inputs is not None and not due and not is_failing:
+            self._quiet = QuietTick(inputs=inputs, at=now, until=self._next_change_at(now))
         return is_ended
+
+    def _next_change_at(self, now: datetime) -> datetime:
+        """The time at which the clock alone may give a tick something to do; `now` where that cannot be told."""
+        settings = self._pipeline.settings
+        try:
+            with self._pipeline.read() as session:
+                due_at = next_due_at(session, settings, now)
+                if settings.alerts is None:
+                    return due_at
+                return min(due_at, next_change_at(session, load_alerts(settings.alerts), settings, now))
+        except HealthAssetsError as error:
+            _log.debug("the next tick looks again: %s", error)
+            return now
 
     def _alert(self, file: Path) -> None:
         """Open and close incidents by what was made, and tell the channels."""

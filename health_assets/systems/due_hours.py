@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from health_assets.core.digests import digest_of
 from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous, floor_hour
 from health_assets.core.settings import Settings
+from health_assets.logs.limits import Limits
 from health_assets.logs.stores import is_among
 from health_assets.pipeline.fingerprints import RECORDS, upstream
 from health_assets.pipeline.first_hour import EARLIEST
@@ -18,6 +19,7 @@ from health_assets.pipeline.planning import catch_up, late_ranges, newest_finish
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.formula_versions import OlderResults, newest_first, older_results
 from health_assets.systems.stale_partitions import all_statuses, missing_systems, stale_by_own_hour, stale_hours
+from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
@@ -88,6 +90,19 @@ def running_hour_due(session: Session, settings: Settings, now: datetime) -> Due
     else:
         is_due = status.is_stale
     return DueRun(hours=HourGroups((hours,))) if is_due else None
+
+
+def next_due_at(session: Session, settings: Settings, now: datetime) -> datetime:
+    """The time at which the clock alone may make hours due.
+
+    Then an hour begins, one is over for long enough, or an event of a log is no longer in the future.
+    """
+    grace = timedelta(minutes=settings.schedule_minute)
+    moments = [floor_hour(now) + HOUR, newest_finished_hour(now, grace) + 2 * HOUR + grace]
+    event_at = FileLedger(session).next_event_at(Limits.of(settings, now).until)
+    if event_at is not None:
+        moments.append(event_at - timedelta(seconds=settings.clock_skew_s))
+    return min(moments)
 
 
 def late_hours(

@@ -117,6 +117,11 @@ class FileLedger:
             for name, *stamp, rejected, notes, plain_bytes, digest, heads, copy_of, gone_at, is_complete in rows
         }
 
+    def next_event_at(self, until: datetime) -> datetime | None:
+        """The earliest event of a log beyond a time, whose file is read again then; None where there is none."""
+        [(first,)] = self._session.query("SELECT min(future_at) FROM raw_files WHERE future_at > ?", [until])
+        return first
+
     def settle(self, known: Mapping[str, KnownFile], found: MatchedFiles) -> dict[str, str]:
         """Bring ledger and tables in step with what became of known files.
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from health_assets.cli import tick_inputs
 from health_assets.cli import worker as worker_module
 from health_assets.cli.dagster_home import write_home
 from health_assets.cli.outcomes import Outcome, OutcomeCollector
@@ -20,6 +22,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.wording import seconds_of
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.systems.due_hours import DueRun
+from health_assets.warehouse.engines.duckdb.store import DuckDBFile
 from health_assets_tests.support.clocks import settable_clock
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
@@ -274,3 +277,113 @@ def test_a_duration_is_a_number_and_a_unit(text: str, seconds: int) -> None:
 def test_what_is_no_duration_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(HealthAssetsError, match="is no duration like 30s, 5m or 1h"):
         seconds_of(text)
+
+
+# -- ticks with nothing new --
+
+
+@dataclass
+class Opened:
+    """How often the warehouse was opened."""
+
+    count: int = 0
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+    found, connect = Opened(), DuckDBFile._connect
+
+    def counted(self: DuckDBFile, mode: Any) -> Any:
+        found.count += 1
+        return connect(self, mode)
+
+    monkeypatch.setattr(DuckDBFile, "_connect", counted)
+    monkeypatch.setattr(tick_inputs, "SETTLED_NS", 0)
+    return found
+
+
+NOW = START + HOUR + timedelta(minutes=35)
+"""Of the hour before it everything is there."""
+
+
+class Ticks:
+    """A worker, with a clock that says how many minutes have passed."""
+
+    def __init__(self, project: Project, opened: Opened, set_clock: Callable[[datetime], None]) -> None:
+        self._opened, self._set_clock, self._now = opened, set_clock, NOW
+        self._worker = Worker(replace(project.pipeline, clock=lambda: self._now))
+
+    def opens(self, minutes: float) -> bool:
+        """Tick; gives whether the warehouse was opened."""
+        self._now = NOW + timedelta(minutes=minutes)
+        self._set_clock(self._now)
+        before = self._opened.count
+        assert self._worker.tick() is False
+        return self._opened.count > before
+
+
+@pytest.fixture
+def ticks(project: Project, monkeypatch: pytest.MonkeyPatch, opened: Opened) -> Ticks:
+    """A worker that has nothing to do."""
+    set_clock = settable_clock(monkeypatch)
+    ahead = line(execution("e9", "planner", NOW + timedelta(minutes=12)))
+    project.write_log("a.jsonl", [line(execution("e1", "planner", START)), ahead])
+    project.write_targets({})
+    alerts = project.folder / "alerts.yaml"
+    alerts.write_text("rules: {}", encoding="utf-8")
+    monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
+    project.now = NOW
+    set_clock(NOW)
+    project.materialize(HourRange.of(START))
+    found = Ticks(project, opened, set_clock)
+    assert found.opens(0), "it is the first"
+    assert found.opens(2), "the hour is judged"
+    assert found.opens(3), "that was noted"
+    assert not found.opens(4)
+    return found
+
+
+def test_a_tick_with_nothing_new_opens_no_warehouse_until_anything_changes_that_it_follows_from(
+    project: Project, ticks: Ticks
+) -> None:
+    alerts, minute = project.folder / "alerts.yaml", 4.0
+
+    def retire() -> None:
+        project.write_targets({"agents": {"planner": {"retired": True}}})
+
+    def write() -> None:
+        project.change("UPDATE partition_states SET rows = rows + 1")
+
+    def rule() -> None:
+        alerts.write_text("rules: {no_data: false}", encoding="utf-8")
+
+    def touch() -> None:
+        (project.raw / "a.jsonl").chmod(0o640)
+
+    for change in (write, retire, rule, touch):
+        assert not ticks.opens(minute), "nothing has changed"
+        change()
+        assert ticks.opens(minute), change.__name__
+        minute += 0.1
+        while ticks.opens(minute):
+            assert minute < 6
+            minute += 0.1
+    assert not ticks.opens(minute)
+    assert ticks.opens(3), "the clock was set back"
+
+
+def test_a_tick_looks_again_once_the_clock_makes_anything_due(project: Project, ticks: Ticks) -> None:
+    assert not ticks.opens(6)
+    assert ticks.opens(12), "an event is no longer in the future"
+    assert project.query("SELECT count(*) FROM executions WHERE execution_id = 'e9'") == [(1,)]
+    assert "planner" in str(project.query("SELECT agent_id FROM agent_now WHERE NOT is_final"))
+    assert ticks.opens(13), "the hour that runs was made"
+    assert not ticks.opens(14)
+    assert ticks.opens(36), "an hour is over"
+
+
+def test_a_warehouse_that_was_written_a_moment_ago_is_looked_into_again(
+    ticks: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tick_inputs, "SETTLED_NS", 600 * 10**9)
+    assert ticks.opens(5)

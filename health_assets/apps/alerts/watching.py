@@ -20,6 +20,7 @@ from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour
 from health_assets.apps.alerts.observing import observe
 from health_assets.apps.alerts.outbox import (
     ASSET,
+    count_waiting,
     keep,
     last_judged,
     last_judged_at,
@@ -29,7 +30,7 @@ from health_assets.apps.alerts.outbox import (
 )
 from health_assets.apps.alerts.rules import NoData
 from health_assets.apps.alerts.seen import DueSeen
-from health_assets.apps.alerts.silencing import changes_of_file, settle, take_in_file, unsettled
+from health_assets.apps.alerts.silencing import all_silences, changes_of_file, settle, take_in_file, unsettled
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
@@ -199,6 +200,22 @@ def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen |
     is_there = bool(states.of(SCORED_ASSET, hours) - states.not_final([SCORED_ASSET], hours))
     is_catching_up = not is_there and _is_catching_up(session, newest, due, now)
     return DueSeen(hour=due, subject_id=HOURS, is_there=is_there, newest=newest, is_catching_up=is_catching_up)
+
+
+def next_change_at(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> datetime:
+    """The time at which the clock alone may give a tick that finds nothing to do something to do.
+
+    That is at once while hours wait to be judged, the newest is late, or messages wait to be sent.
+    """
+    grace, due = timedelta(minutes=settings.late_after_minutes), newest_due(session, settings, now)
+    is_waiting = _span(session, settings, now) is not None or bool(count_waiting(session))
+    if is_waiting or (due is not None and not due.is_there):
+        return now
+    silences = [*all_silences(session), *(wanted.silence_of_file(now) for wanted in alerts.silences)]
+    moments = [floor_hour(now) + HOUR, newest_finished_hour(now, grace) + 2 * HOUR + grace]
+    moments += [moment for silence in silences for moment in (silence.starts_at, silence.ends_at)]
+    moments += [alerts.digest.latest(now) + alerts.digest.length] if alerts.digest else []
+    return min(moment for moment in moments if moment > now)
 
 
 def _is_catching_up(session: Session, newest: datetime, due: datetime, now: datetime) -> bool:
