@@ -33,7 +33,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import AgentTargets, Targets
 from health_assets.pipeline.derived import Inputs
 from health_assets.schema.catalog import ALL_TABLES, TABLE_OF_RECORD
-from health_assets.scoring.health_components import SUMS
+from health_assets.scoring.health_components import COMPONENTS
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.engines.duckdb.tables import create_statement
 from health_assets.warehouse.partition_states import PartitionStates
@@ -262,7 +262,7 @@ def _make_evaluation(folder: Path, agents: int, tasks: int, runs: int, actions: 
 
 def _write_components(session: Session, history: Path, factor: int) -> None:
     """Components alone, of the history and (like the hour before) of the headline hour, every sum times `factor`."""
-    sums = ", ".join(f"{name} * {factor} AS {name}" for name in (*SUMS, "runtime_s_sum"))
+    sums = ", ".join(f"{name} * {factor} AS {name}" for name in (*COMPONENTS, "runtime_s_sum"))
     session.query(f"ATTACH '{history}' AS history (READ_ONLY)")
     session.query(
         f"""

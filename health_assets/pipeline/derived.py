@@ -19,7 +19,7 @@ from health_assets.core.targets import Targets
 from health_assets.schema.catalog import columns_of
 from health_assets.schema.columns import FORMULA_VERSION
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
-from health_assets.scoring.trailing_counts import TRAILING_HOURS, Trailing
+from health_assets.scoring.trailing_counts import LONGEST_HOURS, Trailing
 from health_assets.scoring.windows import ends_of_hours
 from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.partition_states import PartitionStates
@@ -62,7 +62,7 @@ class Inputs:
         hour = self.hours.end - HOUR
         if hour not in self.as_of:
             return None
-        longest_hours = min(max(TRAILING_HOURS), self.settings.lookback_hours)
+        longest_hours = min(LONGEST_HOURS, self.settings.lookback_hours)
         executions = self.session.hours_of("executions", HourRange.of(hour).extended_back(longest_hours))
         return Trailing(executions=executions, hour=hour, until=self.as_of[hour], longest_hours=longest_hours)
 

@@ -1,4 +1,4 @@
-"""Hourly components of agent health: additive sums per agent and hour.
+"""Hourly components of agent health: additive sums per agent and hour, and counts of the hour's last minutes.
 
 A component is a sufficient statistic that merges by addition, with 0 as its zero; ratios are formed only after a window
 has been merged (`systems.agent_health_model.agent_health`). Runtimes are summed in whole microseconds, so that the sum
@@ -18,12 +18,16 @@ SUMS = (
     "executions", "successes", "failures", "untimed", "runtime_us_sum", "long_running", "sla_checked", "sla_breaches",
     "triggers", "trigger_failures",
 )  # fmt: skip
+LAST_MINUTES = (5, 30)
+LAST_COUNTS = tuple(f"{name}_{minutes}m" for minutes in LAST_MINUTES for name in ("executions", "failures"))
+"""Executions and failures of the last minutes of the hour. They add up over parts of an hour, and over no hours."""
+COMPONENTS = (*SUMS, *LAST_COUNTS)
 
 
 def health_components(
     executions: ir.Table, trigger_events: ir.Table, sightings: ir.Table, targets: Targets
 ) -> ir.Table:
-    """One row per (hour, agent_id) with any event: `SUMS` and `runtime_s_sum`.
+    """One row per (hour, agent_id) with any event: `COMPONENTS` and `runtime_s_sum`.
 
     Args:
         executions: cleaned executions.
@@ -32,7 +36,7 @@ def health_components(
         targets: for the expected runtime that long-running executions exceed (source 1, "Stability Score").
     """
     parts = ibis.union(_of_executions(executions, targets), _of_triggers(trigger_events), _of_sightings(sightings))
-    merged = merge(parts, ["hour", "agent_id"])
+    merged = merge(parts, ["hour", "agent_id"], COMPONENTS)
     return merged.mutate(runtime_s_sum=merged.runtime_us_sum / 1e6)
 
 
@@ -61,13 +65,23 @@ def _of_executions(executions: ir.Table, targets: Targets) -> ir.Table:
         sla_breaches=rows.sla_breached.cast("int64").sum().cast("int64"),
         triggers=ibis.literal(0, "int64"),
         trigger_failures=ibis.literal(0, "int64"),
+        **_of_last_minutes(rows),
     )
+
+
+def _of_last_minutes(executions: ir.Table) -> dict[str, ir.IntegerScalar]:
+    counts: dict[str, ir.IntegerScalar] = {}
+    for minutes in LAST_MINUTES:
+        is_last = executions.ended_at >= executions.hour + ibis.interval(minutes=60 - minutes)
+        counts[f"executions_{minutes}m"] = executions.count(where=is_last)
+        counts[f"failures_{minutes}m"] = executions.count(where=is_last & ~executions.succeeded)
+    return counts
 
 
 def _of_triggers(trigger_events: ir.Table) -> ir.Table:
     rows = trigger_events
     zero = ibis.literal(0, "int64")
-    sums = dict.fromkeys(SUMS, zero) | {
+    sums = dict.fromkeys(COMPONENTS, zero) | {
         "triggers": rows.count(),
         "trigger_failures": (rows.status == "failed").cast("int64").sum().cast("int64"),
     }
@@ -76,4 +90,4 @@ def _of_triggers(trigger_events: ir.Table) -> ir.Table:
 
 def _of_sightings(sightings: ir.Table) -> ir.Table:
     seen = sightings.filter(sightings.agent_id.notnull()).distinct()
-    return seen.select("hour", "agent_id", **dict.fromkeys(SUMS, ibis.literal(0, "int64")))
+    return seen.select("hour", "agent_id", **dict.fromkeys(COMPONENTS, ibis.literal(0, "int64")))

@@ -25,7 +25,7 @@ class WindowSum:
     """A component, summed up over the hours that end with each hour.
 
     Args:
-        component: one of `SUMS`.
+        component: one of `COMPONENTS`; those of an hour's last minutes are summed over one hour alone.
         window_hours: over how many hours.
     """
 

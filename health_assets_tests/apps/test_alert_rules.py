@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from health_assets.apps.alerts.budget_rules import BudgetBurn, BudgetBurnSlow
+from health_assets.apps.alerts.budget_rules import BudgetBurn, BudgetBurnFast, BudgetBurnSlow
 from health_assets.apps.alerts.incidents import judge
 from health_assets.apps.alerts.messages import message_of
 from health_assets.apps.alerts.outbox import due_notices, open_incidents
@@ -549,6 +549,7 @@ def test_each_rule_compares_with_windows_that_are_enough_for_itself(warehouse: P
 
 def budget(agent_id: str, short: float | None, long: float | None, n: int, covered: int = 24) -> dict:
     return {
+        **{f"{name}_{length}": None if name == "burn_rate" else 0 for name in ("n", "failures", "burn_rate") for length in ("5m", "30m")},
         "agent_id": agent_id, "burn_rate_1h": short, "burn_rate_6h": long, "n_1h": n, "n_6h": 6 * n, "failures_1h": 1,
         "failures_6h": 10, "hours_covered": covered, "budget_spent": long, "allowed_failures": 1.0, "n": 100, "failures": 12,
         "expected_success_rate": 0.95,
@@ -560,8 +561,9 @@ def burns(rows: list[dict]) -> list[tuple[int, int | None]]:
     spans: list[tuple[int, int | None]] = []
     opened, good = None, 0
     for place, row in enumerate(rows):
-        rates = row["burn_rate_1h"], row["burn_rate_6h"]
-        if row["n_1h"] < 1 or row["hours_covered"] < 24 or None in rates:
+        short = "30m" if row["n_30m"] >= 12 else "1h"
+        rates = row[f"burn_rate_{short}"], row["burn_rate_6h"]
+        if row[f"n_{short}"] < 1 or row["hours_covered"] < 24 or None in rates:
             if opened is not None and row["hours_covered"] == 24 and (row["n_6h"] == 0 or place - opened >= 24):
                 spans.append((opened, place))
                 opened = None
@@ -585,7 +587,9 @@ def random_budgets(random: Random, agent_id: str) -> list[dict]:
         speed = max(0.0, speed + random.gauss(0, 1.5))
         short = random.choice([None, 0.0, *[speed] * 6, speed + 1])
         n, covered = random.choice([0, 1, 10, 50]), random.choice([23, *[24] * 6])
-        rows.append(budget(agent_id, short, speed, n, covered) | {"failures_6h": random.choice([3, 4, 9, 10, 10, 10])})
+        row = budget(agent_id, short, speed, n, covered) | {"failures_6h": random.choice([3, 4, 9, 10, 10, 10])}
+        last_minutes = min(n, random.choice([0, 11, 12, 40]))
+        rows.append(row | {"n_30m": last_minutes, "burn_rate_30m": random.choice([0.0, speed, speed + 1])})
     return rows
 
 
@@ -628,6 +632,39 @@ def test_few_failures_count_where_they_are_half_of_the_executions(n: int, failur
         assert f"{failures} of {n} executions failed" in opening.reason
 
 
+def at_the_end_of_an_outage(**columns: float | None) -> BudgetSeen:
+    """Half of the hour's 100 executions failed, as fast as 20 times what may."""
+    row = budget("a", 20.0, 20.0, 100) | {"failures_1h": 50, "n_30m": 50, "failures_30m": 50, "burn_rate_30m": 20.0}
+    return BudgetSeen(hour=at(0), subject_id="a", row=row | columns)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"n_5m": 4, "burn_rate_5m": 16.0}, ", and 16.0 times in the last 5 minutes"),
+        ({"n_5m": 4, "burn_rate_5m": 14.0}, None),
+        ({"n_5m": 3, "burn_rate_5m": 0.0}, ", and 20.0 times in the last 30 minutes"),
+        ({"n_5m": 0, "burn_rate_30m": 0.0}, None),
+        ({"n_5m": 0, "n_30m": 0, "burn_rate_30m": None}, ""),
+    ],
+    ids=["goes on", "is over", "few in 5 minutes", "over for 30 minutes", "ends quietly"],
+)
+def test_a_fast_burn_goes_on_by_the_shortest_window_with_enough_executions(columns: dict, reason: str | None) -> None:
+    """An agent that runs at half past each hour has no execution in the last minutes, and is told of all the same."""
+    opening = BudgetBurnFast().opening(at_the_end_of_an_outage(**columns))
+    told = (
+        f"a spends its error budget 20.0 times as fast as it may in the last hour{reason}: 50 of 100 executions failed"
+    )
+    assert (opening and opening.reason) == (None if reason is None else told)
+
+
+def test_the_hour_in_which_a_fast_burn_ends_is_a_good_one() -> None:
+    rule, over = BudgetBurnFast(), at_the_end_of_an_outage(n_5m=9, failures_5m=1, burn_rate_5m=13.4)
+    assert rule.is_good(over, 13.4)
+    assert rule.is_good(at_the_end_of_an_outage(n_5m=9, burn_rate_5m=13.5), 13.4) is False
+    assert rule.recovery(over) == ("a: 8 of 9 executions succeeded in the last 5 minutes, 50 of 100 in the last hour")
+
+
 def test_a_burning_budget_says_how_fast_and_names_the_latest_failures(warehouse: Path) -> None:
     rules = [BudgetBurn(), Floor()]
     events = [{"agent_id": "a", "kind": "failure", "rank": 1, "event_id": "e-1"}]
@@ -645,7 +682,7 @@ def test_a_burning_budget_says_how_fast_and_names_the_latest_failures(warehouse:
     evidence = json.loads(incident.evidence)
     assert (evidence["burn_rate_1h"], evidence["latest_failures"], incident.recovers_at) == (8.0, ["e-1"], 5.0)
     assert (incident.hour, incident.closed_at) == (at(0), at(5))
-    assert incident.recovery == "a: 9 of 10 executions succeeded in the last hour, 50 of 60 in 6 h"
+    assert incident.recovery == "a: 9 of 10 executions succeeded in the last hour, 50 of 60 over 6 h"
 
 
 def test_a_rule_may_look_at_some_agents_only_and_have_its_own_numbers(warehouse: Path) -> None:

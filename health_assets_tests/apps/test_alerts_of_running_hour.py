@@ -136,3 +136,16 @@ def test_an_agent_without_a_run_so_far_is_no_agent_without_data(project: Project
     add(project, "well still", runs(OUTAGE, after(12)))
     materialize(project, OUTAGE, clock, after(12))
     assert not looked(project, after(12.1), alerts).opened
+
+
+def test_a_fast_burn_is_over_with_the_hour_that_ends_well(project: Project, clock: SetClock) -> None:
+    alerts = Alerts(rules=(RULES["budget_burn_fast"](good_hours=1),))
+    add(project, "down", runs(OUTAGE, after(50), "failure"))
+    materialize(project, OUTAGE, clock, after(50))
+    [opened] = looked(project, after(50.1), alerts).opened
+    assert "16.7 times as fast as it may in the last hour, and 20.0 times in the last 5 minutes" in opened.reason
+    add(project, "well again", runs(after(50), after(60)))
+    materialize(project, OUTAGE, clock, after(65))
+    [closed] = looked(project, after(68), alerts).closed
+    assert (closed.closed_at, closed.is_recovered) == (after(60), True)
+    assert closed.recovery == "a: 5 of 5 executions succeeded in the last 5 minutes, 10 of 60 in the last hour"

@@ -27,7 +27,9 @@ TRAILING = (
     "p_chance",
     "p_chance_6h",
 )
-SHORT_RATES = ("n_1h", "failures_1h", "burn_rate_1h", "n_6h", "failures_6h", "burn_rate_6h")
+SHORT_RATES = tuple(
+    f"{name}_{length}" for length in ("5m", "30m", "1h", "6h") for name in ("n", "failures", "burn_rate")
+)
 NOW_AND_BUDGETS = ("ingest", "health_components", "now_components", "agent_now", "error_budget")
 RESULTS = [name for name, asset in DERIVED.items() if not asset.is_component and not asset.is_external]
 
@@ -83,7 +85,7 @@ def columns(rows: Sequence[Row], names: Sequence[str]) -> dict[str, dict[str, An
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_last_60_and_360_minutes_count_as_the_whole_hours_of_the_same_events_moved_to_the_hours_end(
+def test_the_last_minutes_count_as_those_of_the_hours_end_of_the_same_events_moved_there(
     tmp_path: Path, clock: SetClock, seed: int
 ) -> None:
     random = Random(seed)
@@ -98,6 +100,14 @@ def test_the_last_60_and_360_minutes_count_as_the_whole_hours_of_the_same_events
     for table, names in (("agent_now", TRAILING), ("error_budget", SHORT_RATES)):
         hours = HourRange.of(hour)
         assert columns(running.rows(table, hours), names) == columns(over.rows(table, hours), names)
+
+
+def test_the_last_minutes_of_a_running_hour_reach_into_the_hour_before(project: Project, clock: SetClock) -> None:
+    records = [execution(f"e{minute}", "a", at(minute), status="failure") for minute in (211, 213, 237, 239, 241)]
+    clock(at(242))
+    materialized(project, records, at(240), NOW_AND_BUDGETS)
+    [budget] = project.rows("error_budget", HourRange.of(at(240)))
+    assert (budget["n_5m"], budget["n_30m"], budget["burn_rate_5m"], budget["as_of"]) == (3, 4, 20.0, at(242))
 
 
 def test_an_outage_is_failing_within_the_hour_that_it_begins_in(project: Project, clock: SetClock) -> None:

@@ -16,7 +16,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.model_tracker import ModelHealthTracker
 from health_assets.scoring.decimal_limits import whole_us
-from health_assets.scoring.health_components import SUMS, with_long_running
+from health_assets.scoring.health_components import COMPONENTS, SUMS, with_long_running
 from health_assets.scoring.latency_buckets import bucket_of
 from health_assets.scoring.target_columns import resolve_sla
 from health_assets.systems.agent_health_model.agent_health import agent_health
@@ -289,7 +289,7 @@ def test_a_confidence_of_a_bin_s_edge_lies_in_the_upper_bin(edge: int) -> None:
 
 
 def budget(executions: int, failures: int, expected: float = 0.95) -> Row:
-    component = dict.fromkeys(SUMS, 0) | {"agent_id": "a", "executions": executions, "failures": failures}
+    component = dict.fromkeys(COMPONENTS, 0) | {"agent_id": "a", "executions": executions, "failures": failures}
     targets = Targets.model_validate({"defaults": {"expected_success_rate": expected}})
     rows = error_budget(with_hour([component]), targets, SPAN, 24, 168)
     [row] = rows_of(rows.mutate(is_spent=is_spent(rows)))

@@ -484,6 +484,7 @@ def components(
             "sla_checked": 0,
             "sla_breaches": 0,
             "trigger_failures": 0,
+            **dict.fromkeys(("executions_5m", "failures_5m", "executions_30m", "failures_30m"), 0),
         }
     for execution in executions:
         row = sums[execution["_hour"], execution["agent_id"]]
@@ -500,6 +501,10 @@ def components(
             row["sla_checked"] += 1
         if is_sla_breached(execution, target):
             row["sla_breaches"] += 1
+        for minutes in (5, 30):
+            if execution["_hour"] + ONE_HOUR - execution["_at"] <= timedelta(minutes=minutes):
+                row[f"executions_{minutes}m"] += 1
+                row[f"failures_{minutes}m"] += execution["status"] != "success"
     for trigger in triggers:
         if trigger["status"] == "failed":
             sums[trigger["_hour"], trigger["agent_id"]]["trigger_failures"] += 1

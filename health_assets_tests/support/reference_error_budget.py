@@ -10,12 +10,13 @@ from typing import Any
 
 from health_assets_tests.support.reference import ONE_HOUR, Record, agent_health, deduplicate, targets_for
 
-SHORT_WINDOWS = {"1h": 1, "6h": 6}
+MINUTE = timedelta(minutes=1)
+SHORT_WINDOWS = {"5m": 5 * MINUTE, "30m": 30 * MINUTE, "1h": ONE_HOUR, "6h": 6 * ONE_HOUR}
 
 
-def counts(executions: list[Record], end: datetime, hours: int) -> tuple[int, int]:
-    """Executions that ended in the hours before `end`, and failures among them."""
-    inside = [one for one in executions if end - timedelta(hours=hours) <= one["_at"] < end]
+def counts(executions: list[Record], end: datetime, length: timedelta) -> tuple[int, int]:
+    """Executions that ended in so long a time before `end`, and failures among them."""
+    inside = [one for one in executions if end - length <= one["_at"] < end]
     return len(inside), len([one for one in inside if one["status"] == "failure"])
 
 
@@ -58,7 +59,7 @@ def budget(
     """One agent's row."""
     end = hour + ONE_HOUR
     expected = float(targets_for(agent_id, targets)["expected_success_rate"])
-    n, failures = counts(executions, end, window_hours)
+    n, failures = counts(executions, end, window_hours * ONE_HOUR)
     row = {
         "hour": hour, "agent_id": agent_id, "window_start": end - timedelta(hours=window_hours), "window_end": end,
         "as_of": end, "is_final": True,
@@ -66,8 +67,8 @@ def budget(
         "allowed_failures": float((1 - Fraction(Decimal(repr(expected)))) * n),
         "budget_spent": burn_rate(n, failures, expected),
     }  # fmt: skip
-    for name, hours in SHORT_WINDOWS.items():
-        n, failures = counts(executions, end, min(hours, lookback_hours))
+    for name, length in SHORT_WINDOWS.items():
+        n, failures = counts(executions, end, min(length, lookback_hours * ONE_HOUR))
         row |= {
             f"n_{name}": n,
             f"failures_{name}": failures,

@@ -1,6 +1,7 @@
 """Error budgets from logs: examples by hand, the plain-Python reference, and what the terminal shows."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from random import Random
@@ -96,6 +97,36 @@ def test_a_short_window_may_be_longer_than_the_evaluation_window_but_not_than_th
     assert (row["n"], row["n_6h"], row["failures_6h"]) == (1, 2, 0)
 
 
+def ended(time: str, status: str = "success") -> Record:
+    """An execution that ended at a time of the day's last hour."""
+    minutes, seconds = time.split(":")
+    at = LAST.start + timedelta(minutes=int(minutes), seconds=float(seconds))
+    return execution(time, "a", at, status=status)
+
+
+def test_the_last_5_and_30_minutes_end_with_the_hour_and_begin_on_the_minute(project: Project) -> None:
+    times = {"29:59.999999": "failure", "30:00": "success", "54:59.999999": "success", "55:00": "failure"}
+    (row,) = budgets(project, [ended(time, status) for time, status in times.items()])
+    assert (row["n_5m"], row["failures_5m"], row["burn_rate_5m"]) == (1, 1, 20.0)
+    assert (row["n_30m"], row["failures_30m"], row["burn_rate_30m"]) == (3, 1, pytest.approx(20 / 3))
+    assert (row["n_1h"], row["failures_1h"]) == (4, 2)
+
+
+def test_an_hour_that_ends_quietly_has_no_rate_of_its_last_minutes(project: Project) -> None:
+    (row,) = budgets(project, [ended("20:00", "failure")])
+    assert (row["n_5m"], row["burn_rate_5m"], row["n_30m"], row["burn_rate_30m"]) == (0, None, 0, None)
+    assert row["burn_rate_1h"] == 20.0
+
+
+def test_the_last_minutes_of_an_hour_outlast_its_executions(project: Project) -> None:
+    before = budgets(project, [ended("40:00", "failure"), ended("59:00")])
+    assert [(row["n_5m"], row["failures_30m"]) for row in before] == [(1, 1)]
+    with project.warehouse.write() as session:
+        session.delete_hours("executions", LAST)
+    project.materialize(LAST, only=["error_budget"])
+    assert project.rows("error_budget") == before
+
+
 # -- against the reference ---------------------------------------------------------------------------------------------
 
 
@@ -139,6 +170,11 @@ def rows_of_sums(sums: Sequence[tuple[int, int]], expected: Sequence[float]) -> 
             "agent_id": names,
             "executions": pa.array([n for n, _ in sums], pa.int64()),
             "failures": pa.array([failures for _, failures in sums], pa.int64()),
+            **{
+                f"{name}_{length}": pa.array([one[place] for one in sums], pa.int64())
+                for length in ("5m", "30m")
+                for place, name in enumerate(("executions", "failures"))
+            },
         }
     )
     agents = {name: {"expected_success_rate": rate} for name, rate in zip(names, expected, strict=True)}
@@ -154,7 +190,7 @@ def test_the_formula_equals_the_reference_for_any_counts_and_targets() -> None:
     expected = [random.choice([*rates, random.randrange(1001) / 1000]) for _ in totals]
     for (n, failures), rate, row in zip(sums, expected, rows_of_sums(sums, expected), strict=True):
         burn_rate = reference_error_budget.burn_rate(n, failures, rate)
-        for column in ("budget_spent", "burn_rate_1h", "burn_rate_6h"):
+        for column in ("budget_spent", *(f"burn_rate_{length}" for length in reference_error_budget.SHORT_WINDOWS)):
             assert row[column] == (None if burn_rate is None else pytest.approx(burn_rate, rel=1e-9)), (n, failures)
 
 
@@ -178,8 +214,8 @@ def test_the_terminal_lists_the_agents_that_spent_or_burn_their_budget_most_spen
     assert "Error budgets at 2026-06-07 23:00 UTC: 4 agents: 3 spent  2 burning too fast" in text
     lines = text.splitlines()[3:]
     assert [text.split("%")[0].rsplit(maxsplit=1)[0] for text in lines] == ["burning", "warm\\x1b[31m", "was burning"]
-    assert lines[0].split()[1:4] == ["1,000%", "10.0", "10.0"]
-    assert lines[2].split()[3] == "0.0", "spent, and not burning any more"
+    assert lines[0].split()[1:6] == ["1,000%", "–", "10.0", "10.0", "10.0"]
+    assert lines[2].split()[5] == "0.0", "spent, and not burning any more"
 
 
 def test_of_many_agents_that_spent_their_budget_ten_are_listed_and_all_are_counted(project: Project) -> None:

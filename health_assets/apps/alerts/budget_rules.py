@@ -1,7 +1,9 @@
 """Rules about error budgets, by pairs of windows: a long one says that it matters, a short one that it goes on.
 
-The pairs are those of Google's *The Site Reliability Workbook* ("Alerting on SLOs"), for windows of whole hours.
-Of few failures their share tells little, so these count where they are at least half of the executions.
+The pairs are those of Google's *The Site Reliability Workbook* ("Alerting on SLOs"): 1 hour with 5 minutes, 6 hours
+with 30. An agent may run more rarely than that: of few executions a short window cannot say that the trouble is over,
+so the next longer one stands in for it. Of few failures their share tells little, so these count where they are at
+least half of the executions.
 """
 
 from collections.abc import Mapping
@@ -25,6 +27,12 @@ class BurnWindow:
     phrase: str
 
 
+FIVE_MINUTES = BurnWindow(
+    rate="burn_rate_5m", executions="n_5m", failures="failures_5m", phrase="in the last 5 minutes"
+)
+THIRTY_MINUTES = BurnWindow(
+    rate="burn_rate_30m", executions="n_30m", failures="failures_30m", phrase="in the last 30 minutes"
+)
 LAST_HOUR = BurnWindow(rate="burn_rate_1h", executions="n_1h", failures="failures_1h", phrase="in the last hour")
 SIX_HOURS = BurnWindow(rate="burn_rate_6h", executions="n_6h", failures="failures_6h", phrase="over 6 h")
 WHOLE_WINDOW = BurnWindow(rate="budget_spent", executions="n", failures="failures", phrase="over the window")
@@ -39,7 +47,8 @@ class BudgetRule(Rule):
     Args:
         rate: how many times as fast as would make the budget last for the window.
         least_failures: a longer window with fewer failures opens no incident, unless half of its executions failed.
-        least_executions: a shorter window with fewer executions neither opens nor closes an incident.
+        least_executions: a shorter window with fewer executions neither opens nor closes an incident; in place of one
+            of minutes with fewer than these, or than `enough_executions`, the next longer one counts.
         margin: how far below `rate` either burn rate must be for an hour to count as good.
     """
 
@@ -50,15 +59,18 @@ class BudgetRule(Rule):
 
     looks_at: ClassVar[tuple[type[Seen], ...]] = (BudgetSeen,)
     long: ClassVar[BurnWindow]
-    short: ClassVar[BurnWindow]
+    shorts: ClassVar[tuple[BurnWindow, ...]]
+    """Shorter windows, of which the first with enough executions counts; the last one where none has."""
+    enough_executions: ClassVar[int] = 1
+    """That so many all succeed while the budget burns at `rate`, where 95 % are expected, is hardly chance."""
 
     def opening(self, seen: BudgetSeen) -> Opening | None:
         """Burn rates that are both above the rate."""
-        rate, row = self._sustained_rate(seen), seen.row
+        rate, row, short = self._sustained_rate(seen), seen.row, self._short(seen.row)
         if rate is None or rate <= self.rate or not self._has_enough_failures(row):
             return None
         fast = f"{row[self.long.rate]:.1f} times as fast as it may {self.long.phrase}"
-        also = "" if self.short is self.long else f", and {row[self.short.rate]:.1f} times {self.short.phrase}"
+        also = "" if short is self.long else f", and {row[short.rate]:.1f} times {short.phrase}"
         of = f"{row[self.long.failures]:,} of {row[self.long.executions]:,} executions failed"
         reason = f"{seen.subject_id} spends its error budget {fast}{also}: {of}"
         return Opening(reason, max(self.rate - self.margin, 0.0))
@@ -70,9 +82,11 @@ class BudgetRule(Rule):
 
     def recovery(self, seen: BudgetSeen) -> str:
         """Recent successes, for the all-clear."""
-        row = seen.row
-        hour = f"{row['n_1h'] - row['failures_1h']:,} of {row['n_1h']:,} executions succeeded in the last hour"
-        return f"{seen.subject_id}: {hour}, {row['n_6h'] - row['failures_6h']:,} of {row['n_6h']:,} in 6 h"
+        row, short = seen.row, self._short(seen.row)
+        recent = f"{_succeeded(row, short)} executions succeeded {short.phrase}"
+        return f"{seen.subject_id}: {recent}" + (
+            "" if short is self.long else f", {_succeeded(row, self.long)} {self.long.phrase}"
+        )
 
     def gives_up(self, seen: BudgetSeen, opened_in: datetime) -> str | None:
         """End an incident when nothing runs any more: over 6 hours, or that a rate was known of, for a day."""
@@ -90,28 +104,40 @@ class BudgetRule(Rule):
 
     def _sustained_rate(self, seen: BudgetSeen) -> float | None:
         """The lesser of the two burn rates; None where either is not known or rests on too little."""
-        rates = [seen.row[window.rate] for window in (self.long, self.short)]
-        is_enough = seen.is_covered and seen.row[self.short.executions] >= self.least_executions
+        short = self._short(seen.row)
+        rates = [seen.row[window.rate] for window in (self.long, short)]
+        is_enough = seen.is_covered and seen.row[short.executions] >= self.least_executions
         return min(rates) if is_enough and None not in rates else None
+
+    def _short(self, row: Mapping[str, Any]) -> BurnWindow:
+        """The shortest window that says something of now."""
+        enough = max(self.least_executions, self.enough_executions)
+        return next((window for window in self.shorts if row[window.executions] >= enough), self.shorts[-1])
+
+
+def _succeeded(row: Mapping[str, Any], window: BurnWindow) -> str:
+    return f"{row[window.executions] - row[window.failures]:,} of {row[window.executions]:,}"
 
 
 class BudgetBurnFast(BudgetRule):
-    """An agent spends more than half of a day's budget in one hour."""
+    """An agent spends more than half of a day's budget in one hour, and still spends it in the last 5 minutes."""
 
     name: ClassVar[str] = "budget_burn_fast"
     long: ClassVar[BurnWindow] = LAST_HOUR
-    short: ClassVar[BurnWindow] = LAST_HOUR
+    shorts: ClassVar[tuple[BurnWindow, ...]] = (FIVE_MINUTES, THIRTY_MINUTES, LAST_HOUR)
+    enough_executions: ClassVar[int] = 4  # 0.28 ** 4 is 0.006
 
     severity: Severity = "critical"
     rate: Annotated[float, Field(gt=0)] = 14.4
 
 
 class BudgetBurn(BudgetRule):
-    """An agent spends its error budget too fast, over the last 6 hours and still in the last one."""
+    """An agent spends its error budget too fast, over the last 6 hours and still in the last 30 minutes."""
 
     name: ClassVar[str] = "budget_burn"
     long: ClassVar[BurnWindow] = SIX_HOURS
-    short: ClassVar[BurnWindow] = LAST_HOUR
+    shorts: ClassVar[tuple[BurnWindow, ...]] = (THIRTY_MINUTES, LAST_HOUR)
+    enough_executions: ClassVar[int] = 12  # 0.7 ** 12 is 0.014
 
     rate: Annotated[float, Field(gt=0)] = 6.0
 
@@ -121,7 +147,7 @@ class BudgetBurnSlow(BudgetRule):
 
     name: ClassVar[str] = "budget_burn_slow"
     long: ClassVar[BurnWindow] = WHOLE_WINDOW
-    short: ClassVar[BurnWindow] = SIX_HOURS
+    shorts: ClassVar[tuple[BurnWindow, ...]] = (SIX_HOURS,)
 
     severity: Severity = "info"
     rate: Annotated[float, Field(gt=0)] = 3.0

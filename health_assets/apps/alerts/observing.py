@@ -1,6 +1,8 @@
 """Reading from the warehouse what an hour shows of everything that a rule in force looks at."""
 
 from collections.abc import Callable, Iterable
+from functools import reduce
+from operator import or_
 
 from health_assets.apps.alerts.budget_rules import BudgetRule
 from health_assets.apps.alerts.context import CONTEXT_HOURS, agents_worth_a_look
@@ -67,7 +69,8 @@ def _budgets(observed: ObservedHour) -> Iterable[Seen]:
     is_of_interest = own.agent_id.isin(watched.agent_id)
     for rule in observed.rules:
         if isinstance(rule, BudgetRule):
-            is_of_interest |= (own[rule.long.rate] > rule.rate) & (own[rule.short.rate] > rule.rate)
+            goes_on = reduce(or_, (own[short.rate] > rule.rate for short in rule.shorts))
+            is_of_interest |= (own[rule.long.rate] > rule.rate) & goes_on
     found = observed.session.arrow(own.filter(is_of_interest).order_by("agent_id")).to_pylist()
     names = [row["agent_id"] for row in found]
     evidence, failures = heaviest_events(observed, names), failures_of(observed, names)

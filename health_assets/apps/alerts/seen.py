@@ -157,6 +157,7 @@ class BudgetSeen(OfAgent):
 
 
 BUDGET_COLUMNS = (
+    "burn_rate_5m", "n_5m", "failures_5m", "burn_rate_30m", "n_30m", "failures_30m",
     "burn_rate_1h", "n_1h", "failures_1h", "burn_rate_6h", "n_6h", "failures_6h", "budget_spent", "n", "failures",
     "allowed_failures", "expected_success_rate",
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
-from health_assets.scoring.health_components import SUMS
+from health_assets.scoring.health_components import COMPONENTS
 from health_assets.systems.agent_health_model import batches
 from health_assets.systems.agent_health_model.names import CLAIMS, INACTIVE, STATES
 
@@ -11,12 +11,15 @@ HEALTH_COMPONENTS = Suite(
     checks=[
         *OF_EVERY_TABLE,
         Check(name="agent_has_one_row_per_hour", expectations=unique("hour", "agent_id")),
-        Check(name="sums_are_not_negative", expectations=between(0, None, *SUMS, "runtime_s_sum")),
+        Check(name="sums_are_not_negative", expectations=between(0, None, *COMPONENTS, "runtime_s_sum")),
         Check(name="parts_are_within_the_whole", expectations=[
             *at_least("executions", "successes"), *at_least("executions", "failures"),
             *at_least("executions", "untimed"), *at_least("executions", "long_running"),
             *at_least("executions", "sla_checked"), *at_least("sla_checked", "sla_breaches"),
-            *at_least("triggers", "trigger_failures"),
+            *at_least("triggers", "trigger_failures"), *at_least("executions", "executions_30m"),
+            *at_least("executions_30m", "executions_5m"), *at_least("executions_30m", "failures_30m"),
+            *at_least("executions_5m", "failures_5m"), *at_least("failures", "failures_30m"),
+            *at_least("failures_30m", "failures_5m"),
         ]),
         Check(name="sums_agree_with_the_events", expectations=[
             *equal("summed_executions", "counted_executions"), *equal("summed_triggers", "counted_triggers"),

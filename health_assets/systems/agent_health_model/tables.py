@@ -20,6 +20,10 @@ class HealthComponent(Hourly, table=True):
     sla_breaches: int = count("Executions that breached their SLA.")
     triggers: int = count("Triggers that fired or failed to.")
     trigger_failures: int = count("Triggers that failed.")
+    executions_5m: int = count("Executions that ended in the last 5 minutes of the hour.")
+    failures_5m: int = count("Executions among them that failed.")
+    executions_30m: int = count("Executions that ended in the last 30 minutes of the hour.")
+    failures_30m: int = count("Executions among them that failed.")
 
 
 class AgentScore(Windowed):

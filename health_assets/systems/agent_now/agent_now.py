@@ -29,7 +29,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
-from health_assets.scoring.trailing_counts import TRAILING_HOURS, Trailing
+from health_assets.scoring.trailing_counts import Trailing
 from health_assets.scoring.wilson import interval
 from health_assets.scoring.windows import WindowSum, sums_over_windows
 from health_assets.systems.agent_now.now_components import now_components
@@ -43,6 +43,7 @@ Persist = Callable[[ir.Table], ir.Table]
 Fetch = Callable[[ir.Table], pa.Table]
 """Evaluates an expression into this process."""
 AGENT = ("agent_id", "expected_success_rate", "piece")
+TRAILING_LENGTHS = ("1h", "6h")
 AGENTS_AT_ONCE = 20_000
 """Agents whose hours a process takes into memory together."""
 
@@ -105,8 +106,9 @@ def agent_now(
 
 def _with_trailing(asked: ir.Table, trailing: Trailing) -> ir.Table:
     """Add the `COUNTS` of the running hour: of the last 60 and 360 minutes, and the streak at their end."""
-    streaks = now_components(trailing.of(max(TRAILING_HOURS))).rename(failed_in_a_row="failed_at_end")
-    rows = lookup(lookup(asked, trailing.counts(), ["hour", "agent_id"]), streaks, ["hour", "agent_id"])
+    streaks = now_components(trailing.of("6h")).rename(failed_in_a_row="failed_at_end")
+    counts = trailing.counts(TRAILING_LENGTHS)
+    rows = lookup(lookup(asked, counts, ["hour", "agent_id"]), streaks, ["hour", "agent_id"])
     is_running = rows.hour == trailing.hour
     return rows.mutate(**{name: is_running.ifelse(rows[name].fill_null(0).cast("int64"), None) for name in COUNTS})
 

@@ -62,6 +62,6 @@ def hours_of_verdicts(source: Source) -> pd.DataFrame:
     for hour, until in PartitionStates(source.session).as_of("agent_now", source.hours).items():
         executions = source.session.hours_of("executions", HourRange.of(hour).extended_back(1))
         own = executions.semi_join(source.session.hours_of("agent_now", HourRange.of(hour)), "agent_id")
-        last = Trailing(executions=own, hour=hour, until=until).of(1)
+        last = Trailing(executions=own, hour=hour, until=until).of("1h")
         frame.loc[frame["hour"] == hour, "executions_of_hours"] = source.session.count(last)
     return frame

@@ -7,7 +7,7 @@ from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.systems.error_budget import FORMULA_VERSION
-from health_assets.systems.error_budget.error_budget import error_budget
+from health_assets.systems.error_budget.error_budget import SHORT_WINDOWS, error_budget
 
 
 def _budgets(inputs: Inputs) -> ir.Table:
@@ -20,8 +20,8 @@ def _budgets(inputs: Inputs) -> ir.Table:
 def _most_spent(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
     return latest.order_by(ibis.desc("budget_spent", nulls_first=False), "agent_id").select(
-        "hour", "agent_id", "budget_spent", "burn_rate_1h", "burn_rate_6h", "n", "failures", "allowed_failures",
-        "expected_success_rate",
+        "hour", "agent_id", "budget_spent", *(f"burn_rate_{length}" for length in SHORT_WINDOWS), "n", "failures",
+        "allowed_failures", "expected_success_rate",
     )  # fmt: skip
 
 

@@ -5,9 +5,9 @@ import pandas as pd
 from ibis import ir
 
 from health_assets.quality.batches import Source, hours_with_windows, rows
-from health_assets.systems.error_budget.error_budget import BILLION
+from health_assets.systems.error_budget.error_budget import BILLION, SHORT_WINDOWS
 
-RATES = {"budget_spent": "n", "burn_rate_1h": "n_1h", "burn_rate_6h": "n_6h"}
+RATES = {"budget_spent": "n", **{f"burn_rate_{length}": f"n_{length}" for length in SHORT_WINDOWS}}
 """Each rate, and the executions without which there is none."""
 MOST_EXPECTED = 1 - 0.5 / BILLION
 """From here on nothing may fail, since what may is taken in whole billionths."""

@@ -13,7 +13,7 @@ over the share that may.
 
 At 1 the budget lasts exactly as long as the window; at 4, steadily, a quarter of it. Over the whole window the burn
 rate is `budget_spent` itself, so it has no column of its own. A long window says that it matters and a short one that
-it goes on, so an alarm asks for both.
+it goes on, so an alarm asks for both: 1 hour with 5 minutes, 6 hours with 30.
 
 Where nothing ran there is no rate, and where nothing may fail (s = 1) there is no budget of which a failure could be a
 share: both are null, and neither is 0. The counts are there all the same.
@@ -23,12 +23,15 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
+from health_assets.scoring.health_components import LAST_MINUTES
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import listed_agents, with_targets_used
 from health_assets.scoring.trailing_counts import Trailing
 from health_assets.scoring.windows import WindowSum, sums_over_windows
 
 SHORT_WINDOWS_HOURS = (1, 6)
+SHORT_WINDOWS = (*(f"{minutes}m" for minutes in LAST_MINUTES), *(f"{hours}h" for hours in SHORT_WINDOWS_HOURS))
+"""Windows within the last hours, as columns are called by them, the shortest first."""
 
 BILLION = 10**9
 
@@ -53,6 +56,11 @@ def error_budget(
         trailing: executions of the last hours, where the last of `hours` runs.
     """
     sums = {"n": WindowSum("executions", window_hours), "failures": WindowSum("failures", window_hours)}
+    for minutes in LAST_MINUTES:
+        sums |= {
+            f"n_{minutes}m": WindowSum(f"executions_{minutes}m", 1),
+            f"failures_{minutes}m": WindowSum(f"failures_{minutes}m", 1),
+        }
     for length in SHORT_WINDOWS_HOURS:
         reach = min(length, lookback_hours)
         sums |= {f"n_{length}h": WindowSum("executions", reach), f"failures_{length}h": WindowSum("failures", reach)}
@@ -64,16 +72,16 @@ def error_budget(
         allowed_failures=_allowed(rows, rows.n),
         budget_spent=_spent(rows, rows.failures, rows.n),
         **{
-            f"burn_rate_{length}h": _spent(rows, rows[f"failures_{length}h"], rows[f"n_{length}h"])
-            for length in SHORT_WINDOWS_HOURS
+            f"burn_rate_{length}": _spent(rows, rows[f"failures_{length}"], rows[f"n_{length}"])
+            for length in SHORT_WINDOWS
         },
     )
 
 
 def _with_trailing(summed: ir.Table, trailing: Trailing) -> ir.Table:
     """The sums, of which the short windows of the running hour end when it is known instead of with the hour."""
-    own = [f"{name}_{length}h" for length in SHORT_WINDOWS_HOURS for name in ("n", "failures")]
-    counts = trailing.counts().rename({f"trailing_{name}": _counted(name) for name in own})
+    own = [f"{name}_{length}" for length in SHORT_WINDOWS for name in ("n", "failures")]
+    counts = trailing.counts(SHORT_WINDOWS).rename({f"trailing_{name}": _counted(name) for name in own})
     joined = lookup(summed, counts, ["hour", "agent_id"])
     is_running = joined.hour == trailing.hour
     values = {name: is_running.ifelse(joined[f"trailing_{name}"].fill_null(0), joined[name]) for name in own}

@@ -1,8 +1,11 @@
 """Expectations of error budgets."""
 
+from itertools import pairwise
+
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, unique
 from health_assets.systems.error_budget import batches
+from health_assets.systems.error_budget.error_budget import SHORT_WINDOWS
 
 ERROR_BUDGET = Suite(
     asset="error_budget",
@@ -13,12 +16,15 @@ ERROR_BUDGET = Suite(
         Check(
             name="parts_are_within_the_whole",
             expectations=[
-                *between(0, None, "failures", "failures_1h", "failures_6h"),
+                *between(0, None, "failures", *(f"failures_{length}" for length in SHORT_WINDOWS)),
                 *at_least("n", "failures"),
-                *at_least("n_1h", "failures_1h"),
-                *at_least("n_6h", "failures_6h"),
-                *at_least("n_6h", "n_1h"),
-                *at_least("failures_6h", "failures_1h"),
+                *(one for length in SHORT_WINDOWS for one in at_least(f"n_{length}", f"failures_{length}")),
+                *(
+                    one
+                    for shorter, longer in pairwise(SHORT_WINDOWS)
+                    for name in ("n", "failures")
+                    for one in at_least(f"{name}_{longer}", f"{name}_{shorter}")
+                ),
             ],
         ),
         Check(name="rates_are_there_where_failures_may_be", expectations=equal("rates", "rates_due")),

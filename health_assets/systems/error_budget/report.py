@@ -16,7 +16,9 @@ from health_assets.systems.error_budget.error_budget import burns_too_fast, is_s
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 10
-SHOWN = ("agent_id", "budget_spent", "burn_rate_1h", "burn_rate_6h", "failures", "allowed_failures")
+RATES = {"burn_rate_5m": "rate 5 min", "burn_rate_30m": "30 min", "burn_rate_1h": "1 h", "burn_rate_6h": "6 h"}
+"""The rates that are shown, and their headings."""
+SHOWN = ("agent_id", "budget_spent", *RATES, "failures", "allowed_failures")
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
@@ -56,13 +58,13 @@ def _fastest(budgets: ir.Table) -> ir.Table:
 def _table(found: list[dict[str, Any]], listed: int) -> Table:
     table = plain_table()
     table.add_column("agent", no_wrap=True, max_width=24)
-    for heading in ("spent", "rate 1 h", "rate 6 h", "failed", "allowed"):
+    for heading in ("spent", *RATES.values(), "failed", "allowed"):
         table.add_column(heading, justify="right", no_wrap=True)
     for agent in found:
         spent = agent["budget_spent"]
         table.add_row(
             Text(printable(agent["agent_id"])), Text(f"{spent:,.0%}", style="red" if spent >= 1 else "yellow"),
-            _rate(agent["burn_rate_1h"]), _rate(agent["burn_rate_6h"]), f"{agent['failures']:,}",
+            *(_rate(agent[rate]) for rate in RATES), f"{agent['failures']:,}",
             few_digits(agent["allowed_failures"]),
         )  # fmt: skip
     if listed > len(found):

@@ -16,6 +16,12 @@ class ErrorBudget(Windowed, table=True):
         "failures / allowed_failures, 1 = all of the budget; also the burn rate over the window. Null where nothing "
         "ran or nothing may fail."
     )
+    n_5m: int = count("Executions in the last 5 minutes up to `as_of`.")
+    failures_5m: int = count("Executions in the last 5 minutes that failed.")
+    burn_rate_5m: float | None = number("(failures_5m / n_5m) / (1 - expected_success_rate); null as budget_spent.")
+    n_30m: int = count("Executions in the last 30 minutes up to `as_of`.")
+    failures_30m: int = count("Executions in the last 30 minutes that failed.")
+    burn_rate_30m: float | None = number("(failures_30m / n_30m) / (1 - expected_success_rate); null as budget_spent.")
     n_1h: int = count("Executions in the last hour.")
     failures_1h: int = count("Executions in the last hour that failed.")
     burn_rate_1h: float | None = number(

@@ -84,8 +84,8 @@ def _agents(session: Session, hours: HourRange) -> ir.Table:
         "response_ratio", "error_ratio", "measurement_window_seconds", "sample_count",
     )  # fmt: skip
     budgets = session.hours_of("error_budget", hours).select(
-        "hour", "agent_id", "allowed_failures", "budget_spent", "n_1h", "failures_1h", "burn_rate_1h", "n_6h",
-        "failures_6h", "burn_rate_6h",
+        "hour", "agent_id", "allowed_failures", "budget_spent", "n_5m", "failures_5m", "burn_rate_5m", "n_30m",
+        "failures_30m", "burn_rate_30m", "n_1h", "failures_1h", "burn_rate_1h", "n_6h", "failures_6h", "burn_rate_6h",
     )  # fmt: skip
     parts = session.hours_of("usage_components", hours)
     own = parts.group_by("hour", "agent_id").aggregate(

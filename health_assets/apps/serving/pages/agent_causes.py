@@ -20,6 +20,8 @@ from health_assets.systems.explanations.names import LONGEST_FIRST, MOST, SCORE_
 Row = Mapping[str, Any]
 
 ERRORS_SHOWN = 20
+LENGTHS = {"5m": "5 minutes", "30m": "30 minutes", "1h": "hour", "6h": "6 h"}
+"""The windows of burn rates in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,13 +150,14 @@ def worst_tool(row: Row, tools: Sequence[Row]) -> dict[str, Any] | None:
 def budget(row: Row, window_hours: int) -> dict[str, Any]:
     """The error budget of the window: what is spent of it, and what the speed of the last hours means."""
     names = (
-        "n", "failures", "allowed_failures", "budget_spent", "n_1h", "failures_1h", "burn_rate_1h", "n_6h",
-        "failures_6h", "burn_rate_6h", "expected_success_rate",
+        "n", "failures", "allowed_failures", "budget_spent", "n_5m", "failures_5m", "burn_rate_5m", "n_30m",
+        "failures_30m", "burn_rate_30m", "n_1h", "failures_1h", "burn_rate_1h", "n_6h", "failures_6h", "burn_rate_6h",
+        "expected_success_rate",
     )  # fmt: skip
     return {
         **{name: row[name] for name in names},
         "sentence": _spent(row, window_hours),
-        "speeds": [_speed(row, 1, window_hours), _speed(row, 6, window_hours)],
+        "speeds": [_speed(row, length, window_hours) for length in LENGTHS],
     }
 
 
@@ -170,10 +173,10 @@ def _spent(row: Row, window_hours: int) -> str:
     return f"{failed}; {few_digits(row['allowed_failures'])} are allowed, so {spent}."
 
 
-def _speed(row: Row, hours: int, window_hours: int) -> str:
-    """The burn rate of the last hours, in plain words."""
-    ran, failed, rate = row[f"n_{hours}h"], row[f"failures_{hours}h"], row[f"burn_rate_{hours}h"]
-    when = "In the last hour" if hours == 1 else f"In the last {hours} h"
+def _speed(row: Row, length: str, window_hours: int) -> str:
+    """The burn rate of one of `LENGTHS`, in plain words."""
+    ran, failed, rate = row[f"n_{length}"], row[f"failures_{length}"], row[f"burn_rate_{length}"]
+    when = f"In the last {LENGTHS[length]}"
     if ran is None:
         return f"{when}: not known."
     if not ran:

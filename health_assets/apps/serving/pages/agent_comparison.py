@@ -78,6 +78,8 @@ _COLUMNS: tuple[tuple[str, str, Kind, str, int], ...] = (
     ("runtime", "p50", "milliseconds", "latency_p50_ms", 1),
     ("runtime", "p99", "milliseconds", "latency_p99_ms", 1),
     ("error budget", "spent", "share", "budget_spent", 1),
+    ("error budget", "burn rate of 5 min", "rate", "burn_rate_5m", 1),
+    ("error budget", "burn rate of 30 min", "rate", "burn_rate_30m", 1),
     ("error budget", "burn rate of 1 h", "rate", "burn_rate_1h", 1),
     ("error budget", "burn rate of 6 h", "rate", "burn_rate_6h", 1),
     ("what ran", "version", "text", "hour_version", 0),

@@ -401,6 +401,12 @@ def upgrade() -> None:
         sa.Column("failures", sa.BigInteger(), nullable=True),
         sa.Column("allowed_failures", sa.Double(), nullable=True),
         sa.Column("budget_spent", sa.Double(), nullable=True),
+        sa.Column("n_5m", sa.BigInteger(), nullable=True),
+        sa.Column("failures_5m", sa.BigInteger(), nullable=True),
+        sa.Column("burn_rate_5m", sa.Double(), nullable=True),
+        sa.Column("n_30m", sa.BigInteger(), nullable=True),
+        sa.Column("failures_30m", sa.BigInteger(), nullable=True),
+        sa.Column("burn_rate_30m", sa.Double(), nullable=True),
         sa.Column("n_1h", sa.BigInteger(), nullable=True),
         sa.Column("failures_1h", sa.BigInteger(), nullable=True),
         sa.Column("burn_rate_1h", sa.Double(), nullable=True),
@@ -564,6 +570,10 @@ def upgrade() -> None:
         sa.Column("sla_breaches", sa.BigInteger(), nullable=True),
         sa.Column("triggers", sa.BigInteger(), nullable=True),
         sa.Column("trigger_failures", sa.BigInteger(), nullable=True),
+        sa.Column("executions_5m", sa.BigInteger(), nullable=True),
+        sa.Column("failures_5m", sa.BigInteger(), nullable=True),
+        sa.Column("executions_30m", sa.BigInteger(), nullable=True),
+        sa.Column("failures_30m", sa.BigInteger(), nullable=True),
     )
     op.create_index("health_components_by_hour", "health_components", ["hour"], unique=False)
     op.create_table(

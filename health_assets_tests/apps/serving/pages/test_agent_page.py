@@ -259,7 +259,7 @@ def test_the_budget_is_that_of_the_table_in_words_of_how_long_it_lasts(world: Wo
     assert told["curve"][-1]["budget_spent_percent"] == pytest.approx(100 * spent)
     assert told["budget"]["sentence"].startswith(f"{failures} of {n} executions in 24 h failed")
     assert (rate_1h, rate_6h) == pytest.approx((10, 10))
-    assert told["budget"]["speeds"][0] == (
+    assert told["budget"]["speeds"][2] == (
         "In the last hour 3 of 6 failed, 10.0 times what is allowed: at this speed a budget of 24 h is gone in 2.4 h."
     )
 
@@ -278,8 +278,11 @@ def test_the_budget_is_that_of_the_table_in_words_of_how_long_it_lasts(world: Wo
 )  # fmt: skip
 def test_a_burn_rate_is_said_in_plain_words(n: int | None, failures: int | None, rate: float | None, said: str) -> None:
     row = {"n": n, "failures": failures, "allowed_failures": 1.0, "budget_spent": rate, "expected_success_rate": 0.95}
-    row |= {f"n_{hours}h": n for hours in (1, 6)} | {f"failures_{hours}h": failures for hours in (1, 6)}
-    assert budget(row | {f"burn_rate_{hours}h": rate for hours in (1, 6)}, 24)["speeds"][0] == said
+    for length in ("5m", "30m", "1h", "6h"):
+        row |= {f"n_{length}": n, f"failures_{length}": failures, f"burn_rate_{length}": rate}
+    speeds = budget(row, 24)["speeds"]
+    words = ("5 minutes", "30 minutes", "hour", "6 h")
+    assert speeds == [said.replace("In the last hour", f"In the last {when}") for when in words]
 
 
 def test_sessions_are_the_newest_scores_of_the_window_the_worst_first(world: World, told: dict) -> None:
