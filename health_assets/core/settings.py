@@ -410,7 +410,9 @@ class Settings(BaseSettings):
         description="Agents, with commas between, that have [series of their own](serving.md#metrics) at `/metrics`; "
         "never personal ones.",
     )
-    serve_refresh_s: float = Field(60.0, ge=60, description="Least time between two looks at the warehouse.")
+    serve_refresh_s: float = Field(
+        60.0, ge=60, description="How long answers may be kept, and how often a database is asked."
+    )
     serve_rate_limit: float | None = Field(None, gt=0, description="Requests a second of one client address.")
     serve_cors_origins: Annotated[
         tuple[str, ...], NoDecode, BeforeValidator(_patterns), AfterValidator(_checked_origins)

@@ -119,11 +119,11 @@ def test_the_server_goes_from_no_warehouse_to_new_hours_and_through_every_fault(
         assert all(before != after for before, after in pairwise(server.faults)), "each is told once while it lasts"
 
 
-def test_a_correction_of_the_newest_hour_is_served(tmp_path: Path) -> None:
+def test_a_correction_of_the_newest_hour_is_served_soon_however_long_answers_may_be_kept(tmp_path: Path) -> None:
     """Late data of an older hour sets last_healthy_at of the newest one, which is not materialized anew by that."""
     path = tmp_path / "health.duckdb"
     fill_agents(path, (state("fine", last_healthy_at=HOUR - timedelta(hours=2)), score("fine")))
-    with served(path, **SOON) as server:
+    with served(path, serve_refresh_s=3600.0) as server:
         rows = ibis.table({"hour": "timestamp('UTC')", "agent_id": "string"}, name="agent_health_state")
         corrections = rows.mutate(last_healthy_at=rows.hour - ibis.interval(hours=1))
         with Warehouse(str(path)).write() as session:
@@ -166,7 +166,11 @@ def test_an_old_snapshot_is_freed_batch_by_batch(tmp_path: Path, monkeypatch: py
     assert refreshing.snapshot is not None
     kept = [weakref.ref(batch.rows) for batch in refreshing.snapshot.batches]
     alive: list[int] = []
-    pause = SimpleNamespace(sleep=lambda _: alive.append(sum(batch() is not None for batch in kept)))
+
+    def note_alive(_: float) -> None:
+        alive.append(sum(batch() is not None for batch in kept))
+
+    pause = SimpleNamespace(monotonic=time.monotonic, sleep=note_alive)
     monkeypatch.setattr(refresher, "time", pause)
     fill(path, agent_health_state=[state("fine")])
     refreshing.refresh()

@@ -1,8 +1,8 @@
 """The thread that keeps the snapshot new, and the account of how old it is.
 
-It looks at the files of warehouse and targets at most every `HEALTH_SERVE_REFRESH_S` seconds, and only when one has
-changed, or an hour has ended, does it start a reader; where the warehouse is a database, it starts one each time.
-Whatever goes wrong, the last good snapshot stays.
+It looks at the stamps of the files of warehouse and targets every few seconds, and only when one has changed, or an
+hour has ended, does it start a reader; a reader that takes long is started less often. A database, which has no file
+that would tell, is asked every `HEALTH_SERVE_REFRESH_S` seconds. Whatever goes wrong, the last good snapshot stays.
 """
 
 import sys
@@ -25,6 +25,10 @@ from health_assets.warehouse.location import account_file
 READ_TIMEOUT_S = 600.0
 FIRST_RETRY_S = 5.0
 """While there is nothing to answer from, a warehouse that is not there yet is looked for more often."""
+LOOK_S = 3.0
+"""How often stamps of files are looked at, which costs nothing."""
+REST_RATIO = 4.0
+"""So many times as long as the last reading took the next one waits, so that much data takes no more of the machine."""
 BETWEEN_BATCHES_S = 0.002
 
 Fingerprint = tuple[datetime | Stamp | None, ...]
@@ -50,6 +54,7 @@ class Refresher:
             self._files += [self._warehouse, Path(f"{self._warehouse}.wal")]
         self._on_fault = on_fault
         self._seen: Fingerprint | None = None
+        self._read_s = 0.0
         self._reader: Reader | None = None
         self._repeated = Repeated("refresher", self.refresh, self._rest_s, self._note_bug, is_at_once=True)
         self.snapshot: Snapshot | None = None
@@ -90,8 +95,9 @@ class Refresher:
         """Look once, and replace the snapshot where there is a newer one."""
         fingerprint = self._fingerprint()
         if self._warehouse is not None and fingerprint == self._seen:
-            self.checked_at = datetime.now(UTC)
+            self.checked_at, self._read_s = datetime.now(UTC), 0.0
             return
+        began_s = time.monotonic()
         try:
             fresh = self._read()
         except (ReaderError, OSError) as error:
@@ -99,7 +105,7 @@ class Refresher:
                 self._note(error)
             return
         finally:
-            self._reader = None
+            self._reader, self._read_s = None, time.monotonic() - began_s
         if fresh is not None:
             batches = self.snapshot.batches if self.snapshot else []
             self.snapshot = fresh
@@ -108,7 +114,9 @@ class Refresher:
 
     def _rest_s(self) -> float:
         wait_s = self._settings.serve_refresh_s
-        return wait_s if self.snapshot else min(wait_s, FIRST_RETRY_S)
+        if not self.snapshot:
+            return min(wait_s, FIRST_RETRY_S)
+        return wait_s if self._warehouse is None else min(wait_s, max(LOOK_S, REST_RATIO * self._read_s))
 
     def _read(self) -> Snapshot | None:
         if self.snapshot is None:

@@ -23,7 +23,12 @@ from health_assets.warehouse.location import account_file
 STEP_TIMEOUT_S = 600.0
 BETWEEN_STEPS_S = 1.0
 """Rest between two steps while hours are missing, in which a writer gets its turn."""
-LOOK_S = 15.0
+LOOK_S = 3.0
+"""How often stamps of files are looked at, which costs nothing."""
+REST_RATIO = 4.0
+"""So many times as long as the last filling took the next one waits, up to `LONGEST_REST_S`."""
+LONGEST_REST_S = 15.0
+"""After so long a database is asked again."""
 CATCHING_UP_S = 0.1
 SILENT = ("busy", "missing", "empty")
 """Faults that pass by themselves, of which the refresher tells anyway."""
@@ -68,6 +73,7 @@ class Keeper:
         self._reader: Reader | None = None
         self._fault: str | None = None
         self._seen: object = None
+        self._filled_s = 0.0
         self.history = History(self._folder)
         self.on_new: Callable[[History], None] = lambda _: None
         """Called with a history that has changed and holds an hour, before it takes the place of the one before."""
@@ -109,7 +115,10 @@ class Keeper:
         return True
 
     def _rest_s(self) -> float:
-        return BETWEEN_STEPS_S if self.history.missing else LOOK_S
+        if self.history.missing:
+            return BETWEEN_STEPS_S
+        is_file = account_file(self._settings) is not None
+        return min(LONGEST_REST_S, max(LOOK_S, REST_RATIO * self._filled_s)) if is_file else LONGEST_REST_S
 
     def _work(self) -> None:
         if not self._is_made_ahead:  # what was copied before this server started
@@ -119,6 +128,7 @@ class Keeper:
         is_known = fingerprint is not None and (*fingerprint, stamp(self._folder / ACCOUNT)) == self._seen
         if is_known and not self.history.missing:
             return
+        began_s = time.monotonic()
         try:
             with Reader(self._settings) as reader:
                 self._reader = reader
@@ -133,7 +143,7 @@ class Keeper:
             self._fault = kind
             self.is_empty = kind in ("missing", "empty") and self.history.newest("agents") is None
         finally:
-            self._reader = None
+            self._reader, self._filled_s = None, time.monotonic() - began_s
 
     def _fill(self, reader: Reader) -> None:
         """Fill step by step, as long as hours are missing."""
