@@ -21,6 +21,7 @@ WHOLE = [
     ["bench", "--only", "backfill,scaling", "--scale", "0.001", "--repeats", "1", "--quick"],
     ["bench.small", "--repeats", "1"],
     ["bench.scale", "--only", "hour,backfill", "--agents", "60", "--hours", "2"],
+    ["bench.latency", "--every", "5", "--trials", "2", "--within", "5"],
 ]
 """Benchmarks that time the product alone, or take minutes on any data."""
 
