@@ -202,13 +202,20 @@ def test_late_records_give_the_same_tables(tmp_path: Path) -> None:
 # -- confidence sequences ----------------------------------------------------------------------------------------------
 
 
+def shares_of(count: int, successes: int) -> Shares:
+    return Shares(
+        runs=np.array([float(count)]), successes=np.array([float(successes)]), prior_successes=np.array([0.5]),
+        prior_failures=np.array([3.5]),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [((100, 95), (50, 40)), ((0, 0), (1, 0)), ((1, 1), (0, 0)), ((5, 0), (5, 5)), ((5, 5), (5, 0)), ((3, 3), (4, 4)),
      ((100_000, 93_000), (40, 39)), ((1, 0), (10**6, 999_999)), ((200, 100), (300, 150))],
 )  # fmt: skip
 def test_intervals_of_shares_equal_those_of_root_finding(old: tuple[int, int], new: tuple[int, int]) -> None:
-    sides = [Shares(*(np.array([float(value)]) for value in (*side, 0.5, 3.5))) for side in (old, new)]
+    sides = [shares_of(*side) for side in (old, new)]
     (low,), (high,) = difference_of_shares(*sides, ALPHA)
     of_old, of_new = (reference_release_comparison.evidence(*side, 0.5, 3.5) for side in (old, new))
     assert high == pytest.approx(reference_release_comparison.greatest(of_old, of_new), abs=1e-9)
@@ -217,7 +224,7 @@ def test_intervals_of_shares_equal_those_of_root_finding(old: tuple[int, int], n
 
 
 def test_without_any_run_nothing_is_known() -> None:
-    nothing = Shares(*(np.array([value]) for value in (0.0, 0.0, 0.5, 0.5)))
+    nothing = shares_of(0, 0)
     assert difference_of_shares(nothing, nothing, ALPHA) == (np.array([-1.0]), np.array([1.0]))
     unknown = Means(*(np.array([value]) for value in (0.0, math.nan, math.nan)))
     known = Means(*(np.array([value]) for value in (200.0, 1.0, 1.0)))
