@@ -188,7 +188,7 @@ def _page(notice: Notice, audience: Audience) -> list[str]:
 
 
 def _failed_run_of(notice: Notice, audience: Audience) -> str | None:
-    """The page of the latest failed run that an incident rests on; None of a personal agent, and of one that is over."""
+    """The page of the latest failed run that an incident rests on; None of a personal agent, or once it is over."""
     incident = notice.incident
     if incident.is_personal or incident.subject_kind != "agent" or notice.event == CLOSED:
         return None

@@ -139,7 +139,9 @@ def _chosen(session: Session, runs: ir.Table, wanted: WantedRun, hours: HourRang
         return runs.semi_join(_one(column, value), column)
     table, column = ("tool_calls", "tool") if wanted.because == "tool" else ("model_calls", "model")
     calls = session.hours_of(table, hours)
-    failed = calls.filter(calls.status != "success", calls.execution_id.notnull()).semi_join(_one(column, value), column)
+    failed = calls.filter(calls.status != "success", calls.execution_id.notnull()).semi_join(
+        _one(column, value), column
+    )
     runs = runs.mutate(claimant=claimant_of(runs))
     named = names_of_runs(runs, "execution_id", CLAIMANT)
     failed = failed.select(called_in="execution_id", caller=claimant_of(failed)).distinct()
@@ -206,7 +208,9 @@ def _spans_below(session: Session, run: dict[str, Any], hours: HourRange) -> tup
     rows = once.order_by("started_at", "ended_at", "span_id").limit(MOST_OF_TRACE)
     is_open = (rows.remark == OPEN).fill_null(False)
     found = session.arrow(
-        rows.select(*(name for name in SPAN if name != "error"), error=rows.error.substr(0, ERROR_CHARACTERS), is_open=is_open)
+        rows.select(
+            *(name for name in SPAN if name != "error"), error=rows.error.substr(0, ERROR_CHARACTERS), is_open=is_open
+        )
     )
     below, loose = _below(found, run["span_id"])
     left_out = session.count(once) - found.num_rows if found.num_rows == MOST_OF_TRACE else 0

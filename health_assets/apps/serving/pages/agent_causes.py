@@ -116,7 +116,9 @@ def errors_by_class(look: Look, agent_id: str, hours: HourRange) -> list[dict[st
     """
     counts: defaultdict[str | None, int] = defaultdict(int)
     last: dict[str | None, Mapping[str, Any]] = {}
-    for row in look.of("errors", agent_id, hours, ("hour", "agent_id", "error_class", "failures", "last_at", "last_run")):
+    for row in look.of(
+        "errors", agent_id, hours, ("hour", "agent_id", "error_class", "failures", "last_at", "last_run")
+    ):
         error = row["error_class"]
         counts[error] += row["failures"]
         if error not in last or row["last_at"] >= last[error]["last_at"]:

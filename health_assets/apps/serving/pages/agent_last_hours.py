@@ -58,9 +58,7 @@ def agent_now(look: Look, row: Row) -> dict[str, Any]:
     hour = HourRange.of(look.hour)
     failures, worst = commonest_error(look, row["agent_id"], hour)
     if failures:
-        sentence = error_sentence(
-            failures, worst["error"], worst["failures"], is_withheld=not look.view.shows_texts
-        )
+        sentence = error_sentence(failures, worst["error"], worst["failures"], is_withheld=not look.view.shows_texts)
         told |= {"error": sentence, "error_run": worst["last_run"], "error_at": worst["last_at"]}
     values = look.of("causes", row["agent_id"], hour)
     told["causes"] = [

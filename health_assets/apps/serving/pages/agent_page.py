@@ -121,9 +121,17 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "window": window,
         "shown": shown,
     }
+    told_besides["examples"] = _examples(told["evidence"])
+    told_besides["costliest_kind"] = losses.costliest and losses.costliest.component.evidence
     told_besides["document_text"] = document_text(told["document"])
     told_besides |= {"marks_left_out": marks_left_out, "known_versions": [one["agent_version"] for one in versions]}
     return Page(name="agent", title=shape(agent_id[:LONGEST_NAME]), told=told, listing="curve", shown=told_besides)
+
+
+def _examples(evidence: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The run of each kind of evidence that weighs most."""
+    runs = [event for event in reversed(evidence) if event["kind"] != "trigger_failure"]
+    return {event["kind"]: event for event in runs}
 
 
 def _worst_tool_first(tool: Mapping[str, Any]) -> tuple[float, int, str]:

@@ -141,7 +141,13 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         return response_of(made)
 
     async def traced(
-        request: Request, question: TraceQuestion, hour: str | None, how: Format, show: Show | None, span: str, page: int
+        request: Request,
+        question: TraceQuestion,
+        hour: str | None,
+        how: Format,
+        show: Show | None,
+        span: str,
+        page: int,
     ) -> Response:
         asked = request.scope[ASKED]
         found = await service.trace(question, asked)

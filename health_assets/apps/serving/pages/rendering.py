@@ -41,7 +41,7 @@ def environment() -> Environment:
     made.filters.update(
         name=name, number=number, score=score, share=share, moment=moment, milliseconds=milliseconds, usd=usd,
         seconds=seconds, part=part, signed=signed, shape=lambda text: shape(str(text)[:LONGEST_NAME]),
-        points=shown_points, curve_rows=curve_rows, utc_hour=utc_hour,
+        points=shown_points, curve_rows=curve_rows, utc_hour=utc_hour, offset=offset,
     )  # fmt: skip
     return made
 
@@ -130,6 +130,14 @@ def seconds(value: float | None) -> str:
     if value < 2 * 3600:
         return f"{value / 60:,.0f} min"
     return f"{value / 3600:,.0f} h" if value < 2 * 86400 else f"{value / 86400:,.0f} d"
+
+
+def offset(value: float) -> str:
+    """How long after the start of something, in seconds, so that neighbors can be told apart."""
+    if value < 120:
+        return f"+{seconds(value)}"
+    minutes, rest = divmod(int(value), 60)
+    return f"+{minutes:d}:{rest:02d}" if minutes < 120 else f"+{minutes // 60:,d}:{minutes % 60:02d}:{rest:02d}"
 
 
 def moment(value: datetime | str | None, form: str = "%Y-%m-%d %H:%M") -> Markup:

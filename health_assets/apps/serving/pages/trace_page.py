@@ -115,11 +115,14 @@ def trace_page(look: Look, wanted: Wanted) -> Page:
         "top": top,
         "above": above,
         "line": line,
+        "begun": rows[0]["started_at"],
         "places": {row["place"]: line.span(row) for row in (*listed, *above)},
         "lanes": overview(inside, line),
         "pages": pages_of(len(found), wanted.most),
         "page_of_row": {row["place"]: row["place"] // wanted.most + 1 for row in told["origins"]},
-        "parents": {row["place"]: rows[row["above"]] for row in (*listed, *told["origins"]) if row["above"] is not None},
+        "parents": {
+            row["place"]: rows[row["above"]] for row in (*listed, *told["origins"]) if row["above"] is not None
+        },
         "files_gone": gone_sentence(trace["files_gone"]) if trace["files_gone"] else "",
         "files": sorted({row["source_file"] for row in rows if row["source_file"]}),
     }
@@ -130,7 +133,9 @@ def _none_of(question: TraceQuestion) -> str:
     if question.because is None or question.agent_id is None:
         return NO_RUN
     what = {"tool": "a call of the tool", "called_model": "a call of the model"}.get(question.because)
-    failed = f"in which {what} {question.value} failed" if what else f"of {question.because} {question.value} that failed"
+    failed = (
+        f"in which {what} {question.value} failed" if what else f"of {question.because} {question.value} that failed"
+    )
     return f"No run of {question.agent_id} {failed} is known in the look-back."
 
 
@@ -237,5 +242,7 @@ def _own_query(run: Mapping[str, Any]) -> str:
 
 def _query(wanted: Wanted, run: Mapping[str, Any]) -> list[str]:
     """The choices of the address, for the twins."""
-    chosen = ([f"show={wanted.show}"] if wanted.show else []) + ([f"span={quote(wanted.span, safe='')}"] if wanted.span else [])
+    chosen = ([f"show={wanted.show}"] if wanted.show else []) + (
+        [f"span={quote(wanted.span, safe='')}"] if wanted.span else []
+    )
     return [_own_query(run), *chosen]

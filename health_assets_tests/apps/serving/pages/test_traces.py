@@ -277,9 +277,15 @@ def test_a_run_of_another_team_looks_like_one_that_is_not_there(
 
 def test_the_twins_of_a_run_tell_every_row_and_no_more(server: Served, tokens: dict[str, tuple[str, Any]]) -> None:
     red, operator = (bearer(tokens[name][0]) for name in ("red", "operate"))
-    rows = list(csv.DictReader(io.StringIO(server.ask(address(LONG, "long", "&format=csv"), headers=red).body.decode())))
+    rows = list(
+        csv.DictReader(io.StringIO(server.ask(address(LONG, "long", "&format=csv"), headers=red).body.decode()))
+    )
     assert len(rows) == LONG_SPANS
     told = server.ask(address(more="&format=json"), headers=red)
-    assert b"read-bills" not in told.body and SECRET.encode() not in told.body and told.json["run"]["agent_id"] == "planner"
+    assert (
+        b"read-bills" not in told.body
+        and SECRET.encode() not in told.body
+        and told.json["run"]["agent_id"] == "planner"
+    )
     assert SECRET.encode() in server.ask(address(more="&format=json"), headers=operator).body
     assert not server.faults
