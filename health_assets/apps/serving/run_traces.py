@@ -75,7 +75,7 @@ def trace_of(
 
     Returns:
         `run`, a row of `executions` (`RUN`); `spans`, columns of `SPAN` with times in microseconds since 1970 and with
-        `agent_id` as the targets name it, null without any; `calls`, likewise, where there are no spans; `repeated`, ids
+        `agent_id` as the targets name it, null without any; `calls`, likewise, without spans; `repeated`, ids
         of calls that are repeated steps; `failed_calls`, the error of each failed call by the span that it was made of;
         `not_listed`, how many spans or calls more there are; `loose`, spans of its trace below a span that no log has;
         `others`, further runs of its trace; `files_gone`, raw logs that are not there any more.

@@ -1,4 +1,4 @@
-"""Scores and runs of one session, traces, lines of raw logs, suggested targets: asked of a reader, and kept for a while.
+"""Scores and runs of one session, traces, lines of logs, suggested targets: asked of a reader, and kept for a while.
 
 These are the answers that need the warehouse or the logs. They are kept away from the others: their own reader process,
 few questions at a time, a limit on each, and answers of bounded size that are kept for as long as the snapshot's are.

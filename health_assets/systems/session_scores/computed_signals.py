@@ -61,7 +61,7 @@ def computed_signals(
 
 
 def repeated_calls(executions: ir.Table, tool_calls: ir.Table, model_calls: ir.Table, lookback_hours: int) -> ir.Table:
-    """The calls that are counted in `repeated_steps`, with the execution of each; arguments as of `computed_signals`."""
+    """The calls that are counted in `repeated_steps`, by execution; arguments as of `computed_signals`."""
     steps = _steps_of_runs(executions, _steps(tool_calls, model_calls), lookback_hours).drop("error")
     steps = _with_repetitions(steps)
     is_step = steps.whole_key.notnull() | steps.call_key.notnull()

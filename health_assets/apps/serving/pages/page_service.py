@@ -125,7 +125,7 @@ class Pages:
         return replace(made, headers=[*made.headers, *PAGE_HEADERS])
 
     def _made_of(self, history: History) -> tuple[Any, ...]:
-        """All that a page of the history is made of besides the request; what it says of the time holds for a minute."""
+        """All that a page of the history is made of besides the request; times in it hold for a minute."""
         rules = None
         with suppress(NoRulesError):  # the page says so
             rules = self._rules.now().rules.fingerprint

@@ -233,7 +233,8 @@ def _note(trace: Mapping[str, Any]) -> str | None:
 def gone_sentence(files: Sequence[str]) -> str:
     """The logs that are not there any more, in a sentence."""
     them = "This log is" if len(files) == 1 else "These logs are"
-    return f"{them} gone or renamed, so no line of it can be opened; what was loaded stays: {', '.join(map(shape, files))}."
+    names = ", ".join(map(shape, files))
+    return f"{them} gone or renamed, so no line of it can be opened; what was loaded stays: {names}."
 
 
 def _own_query(run: Mapping[str, Any]) -> str:

@@ -154,7 +154,7 @@ def test_a_run_of_which_nothing_inside_is_known_says_why_there_is_nothing_to_dra
 
 
 def test_spans_that_retention_dropped_are_said_to_be_gone(world: World, failing: dict[str, Any]) -> None:
-    nothing = dict.fromkeys(trace(world, "p-1")["calls"], [])
+    nothing = {name: [] for name in trace(world, "p-1")["calls"]}
     assert SPANS_GONE in html(world, {**failing, "spans": None, "calls": nothing})
 
 
