@@ -88,6 +88,7 @@ def trace_page(look: Look, wanted: Wanted) -> Page:
     found = _chosen(inside, show, wanted.most)
     start = (wanted.page - 1) * wanted.most
     listed = found[start : start + wanted.most]
+    origins = [row for row in rows if row["is_origin"] and row["above"] is not None][:ORIGINS_SHOWN]
     told = {
         "hour": look.hour,
         "why_not": None,
@@ -102,7 +103,7 @@ def trace_page(look: Look, wanted: Wanted) -> Page:
         "other_runs": [one for one in trace["others"] if look.sees(one["agent_id"])],
         "files_gone": trace["files_gone"],
         "shows_errors": look.view.shows_texts,
-        "origins": [row for row in rows if row["is_origin"] and row["above"] is not None][:ORIGINS_SHOWN],
+        "origins": origins,
         "listed": listed,
     }
     line = Line(inside)
@@ -119,10 +120,8 @@ def trace_page(look: Look, wanted: Wanted) -> Page:
         "places": {row["place"]: line.span(row) for row in (*listed, *above)},
         "lanes": overview(inside, line),
         "pages": pages_of(len(found), wanted.most),
-        "page_of_row": {row["place"]: row["place"] // wanted.most + 1 for row in told["origins"]},
-        "parents": {
-            row["place"]: rows[row["above"]] for row in (*listed, *told["origins"]) if row["above"] is not None
-        },
+        "page_of_row": {row["place"]: row["place"] // wanted.most + 1 for row in origins},
+        "parents": {row["place"]: rows[row["above"]] for row in (*listed, *origins) if row["above"] is not None},
         "files_gone": gone_sentence(trace["files_gone"]) if trace["files_gone"] else "",
         "files": sorted({row["source_file"] for row in rows if row["source_file"]}),
     }
