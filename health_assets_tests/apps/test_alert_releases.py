@@ -22,7 +22,7 @@ def warehouse(tmp_path: Path) -> Path:
 def row(verdict: str, measure: str = "success_rate", candidate: str = "2") -> dict[str, Any]:
     return {
         "agent_id": "a", "dimension": "version", "candidate": candidate, "baseline": "1", "measure": measure,
-        "released_at": at(0), "baseline_since": at(-4), "baseline_runs": 200, "candidate_runs": 100,
+        "released_at": at(0), "baseline_starts_at": at(-4), "baseline_runs": 200, "candidate_runs": 100,
         "baseline_value": 0.95, "candidate_value": 0.8, "difference": -0.15, "difference_low": -0.25,
         "difference_high": -0.05, "margin": 0.02, "verdict": verdict,
         "more_runs": 70 if verdict == "not_enough_yet" else None,

@@ -211,7 +211,14 @@ def _breaks_of_rows(asset: str, check: Check) -> Iterator[Break]:
                 yield _set(asset, check.name, f"{lesser} = window_end + INTERVAL 1 HOUR", lesser, *related)
             elif lesser == "latency_p50_ms":
                 yield _set(asset, check.name, "latency_p50_ms = 2, latency_p99_ms = 1", lesser, *related)
-            elif lesser in ("since", "started_at", "oldest_event_at", "window_start", "released_at", "baseline_since"):
+            elif lesser in (
+                "since",
+                "started_at",
+                "oldest_event_at",
+                "window_start",
+                "released_at",
+                "baseline_starts_at",
+            ):
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + INTERVAL 1 SECOND", lesser)
             else:
                 yield _set(asset, check.name, f"{lesser} = {greater_one} + 1", lesser, *related)

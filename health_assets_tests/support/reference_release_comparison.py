@@ -67,7 +67,7 @@ def measured(
     new = [run for run in runs if run.get(column) == pair["candidate"] and start <= run["_hour"] <= hour]
     until_prior = start - math.ceil(length / 2) * ONE_HOUR
     prior = [run for run in old if run["_hour"] < until_prior]
-    common = {"baseline_since": since, "as_of": hour + ONE_HOUR, "is_final": True}
+    common = {"baseline_starts_at": since, "as_of": hour + ONE_HOUR, "is_final": True}
     rows = [{**pair, **common, **success_rates(prior, old, new, margin)}]
     for measure, value in (("runtime", runtime_bucket), ("tokens", tokens), ("cost", cost)):
         numbers = [[told for run in side if (told := value(run)) is not None] for side in (old, new)]

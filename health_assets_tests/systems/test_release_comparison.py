@@ -60,7 +60,7 @@ def test_a_version_that_fails_more_is_worse_as_soon_as_the_interval_leaves_out_0
     assert [(row["hour"] - START) // HOUR for row in rows] == [2, 3, 4, 5]
     assert {(row["candidate"], row["baseline"], row["dimension"]) for row in rows} == {("2", "1", "version")}
     assert {row["released_at"] for row in rows} == {START + 2 * HOUR}
-    assert {row["baseline_since"] for row in rows} == {START - 2 * HOUR}
+    assert {row["baseline_starts_at"] for row in rows} == {START - 2 * HOUR}
     assert [(row["baseline_runs"], row["candidate_runs"]) for row in rows] == [(200, 60), (200, 120), *[(200, 180)] * 2]
     assert [row["verdict"] for row in rows] == ["not_enough_yet", "worse", "worse", "worse"]
     assert [row["candidate_value"] for row in rows] == [57 / 60, 77 / 120, *[97 / 180] * 2]

@@ -27,7 +27,7 @@ def _comparisons(inputs: Inputs) -> ir.Table:
     compare = partial(compared, margin=settings.comparison_margin, ratio_margin=settings.comparison_ratio_margin)
     rows = inputs.session.grouped(sums, KEYS, KEYS, compare)
     rows = inputs.with_as_of(rows)
-    return rows.mutate(baseline_since=rows.released_at - ibis.interval(hours=settings.comparison_hours))
+    return rows.mutate(baseline_starts_at=rows.released_at - ibis.interval(hours=settings.comparison_hours))
 
 
 def _most_run(rows: ir.Table) -> ir.Table:

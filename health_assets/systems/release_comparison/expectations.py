@@ -21,7 +21,7 @@ RELEASE_COMPONENTS = Suite(
             name="parts_are_within_the_whole",
             expectations=[
                 *at_least("executions", "successes"),
-                *at_least("successes", "runs_with_runtime"),
+                *at_least("successes", "timed_runs"),
                 *at_least("executions", "runs_with_tokens"),
                 *at_least("executions", "runs_with_cost"),
             ],
@@ -71,7 +71,7 @@ RELEASE_COMPARISON = Suite(
         Check(name="more_runs_come_without_a_verdict", expectations=equal("has_more_runs", "is_open")),
         Check(
             name="releases_are_in_the_past",
-            expectations=[*at_least("hour", "released_at"), *at_least("released_at", "baseline_since")],
+            expectations=[*at_least("hour", "released_at"), *at_least("released_at", "baseline_starts_at")],
         ),
     ],
     rows={"rows": batches.comparisons},

@@ -23,7 +23,7 @@ from health_assets.systems.release_comparison.names import DIMENSIONS
 from health_assets.systems.release_comparison.release_components import NOT_NAMED
 
 SUMS = (
-    "executions", "successes", "runs_with_runtime", "runtime_buckets", "squared_runtime_buckets", "runs_with_tokens",
+    "executions", "successes", "timed_runs", "runtime_buckets", "squared_runtime_buckets", "runs_with_tokens",
     "tokens", "squared_kilotokens", "runs_with_cost", "cost_usd", "squared_cost_usd2",
 )  # fmt: skip
 PRIOR = ("executions", "successes")

@@ -129,9 +129,7 @@ def success_rates(columns: Mapping[str, Floats]) -> Measured:
 
 def _runtimes(columns: Mapping[str, Floats]) -> Measured:
     """Of logarithms: the interval of the difference of their means is that of the logarithm of the ratio."""
-    sides = [
-        _means(columns, side, "runs_with_runtime", "runtime_buckets", "squared_runtime_buckets") for side in _SIDES
-    ]
+    sides = [_means(columns, side, "timed_runs", "runtime_buckets", "squared_runtime_buckets") for side in _SIDES]
     logs = [Means(side.runs, side.mean * LOG_STEP, (side.variance + BUCKET_VARIANCE) * LOG_STEP**2) for side in sides]
     values = [np.exp((side.mean - BUCKET_MIDDLE) * LOG_STEP) / 1e6 for side in sides]
     return _ratios(logs, values)

@@ -35,7 +35,7 @@ def release_components(executions: ir.Table) -> ir.Table:
     return rows.group_by(["hour", "agent_id", "agent_version", "model"]).aggregate(
         executions=rows.count(),
         successes=rows.count(where=rows.succeeded),
-        runs_with_runtime=rows.bucket.count(),
+        timed_runs=rows.bucket.count(),
         runtime_buckets=rows.bucket.sum().fill_null(0),
         squared_runtime_buckets=(rows.bucket * rows.bucket).sum().fill_null(0),
         runs_with_tokens=rows.tokens_told.count(),

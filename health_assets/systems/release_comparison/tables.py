@@ -15,7 +15,7 @@ class ReleaseComponent(Hourly, table=True):
     model: str = text("Model that executions name; empty where they name none.", key=True)
     executions: int = count("Executions that ended in the hour.")
     successes: int = count("Executions that succeeded.")
-    runs_with_runtime: int = count("Executions that succeeded and tell their runtime.")
+    timed_runs: int = count("Executions that succeeded and tell their runtime.")
     runtime_buckets: int = count("Sum of the latency buckets of their runtimes: logarithms in steps of 2%.")
     squared_runtime_buckets: int = count("Sum of the squares of these buckets.")
     runs_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
@@ -40,7 +40,7 @@ class ReleaseComparison(AsOf, table=True):
     )
     baseline: str = text("The version or model that ran most in the comparison's hours before the new one.")
     released_at: datetime = at("Start of the hour in which the new one ran first.")
-    baseline_since: datetime = at("From when on the baseline's executions count.")
+    baseline_starts_at: datetime = at("From when on the baseline's executions count.")
     baseline_runs: int = count("Executions of the baseline that tell of the measure.")
     candidate_runs: int = count("Executions of the new one, likewise.")
     baseline_value: float | None = number(
