@@ -36,7 +36,7 @@ TIGHTEST_AT = 500
 """The number of runs at which intervals of means are tightest; others are nearly so."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Shares:
     """Runs and successes of many versions, and what was expected of them before the first of these runs.
 

@@ -82,7 +82,10 @@ def test_a_message_says_what_fails_since_when_with_which_error_where_and_links_t
     assert first_line.endswith(" ConnectionError: postgresql://[redacted]@db.example/crm refused")
     numbers = [int(one.split(":")[1].split()[0]) for one in (first_line, second_line)]
     assert numbers[0] == numbers[1] + 1
-    assert told.lines[3:] == ("opened 2026-06-08 01:00 UTC", f"{PAGES}/ui/agents/runs-12")
+    opened, run, page = told.lines[3:]
+    assert (opened, page) == ("opened 2026-06-08 01:00 UTC", f"{PAGES}/ui/agents/runs-12")
+    assert run.startswith(f"a failed run: {PAGES}/ui/traces/")
+    assert run.endswith("?agent=runs-12&until=2026-06-08T00")
     assert told.body["page"] == f"{PAGES}/ui/agents/runs-12"
     assert "hunter2" not in json.dumps(told.body) + str(told.lines)
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ibis import ir
 
 from health_assets.core.agent_names import with_agents
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
@@ -78,7 +79,8 @@ def trace_of(
         `agent_id` as the targets name it, null without any; `calls`, likewise, without spans; `repeated`, ids
         of calls that are repeated steps; `failed_calls`, the error of each failed call by the span that it was made of;
         `not_listed`, how many spans or calls more there are; `loose`, spans of its trace below a span that no log has;
-        `others`, further runs of its trace; `files_gone`, raw logs that are not there any more.
+        `others`, further runs of its trace; `files_gone`, raw logs that are not there any more; `no_logs`,
+        why none can be looked for, or None.
     """
     hours = HourRange.of(wanted.until or floor_hour(now)).extended_back(settings.lookback_hours - 1)
     found = _newest_run(session, wanted, hours)
@@ -109,7 +111,7 @@ def trace_of(
         "not_listed": not_listed,
         "loose": loose,
         "others": others,
-        "files_gone": _gone(settings, files),
+        **_gone(settings, files),
     }
 
 
@@ -263,9 +265,13 @@ def _named(spans: pa.Table, targets: Targets) -> pa.Table:
     return spans.set_column(spans.column_names.index("agent_id"), "agent_id", names)
 
 
-def _gone(settings: Settings, files: Iterable[str]) -> list[str]:
-    """The raw logs among the first few that are not below the raw root."""
-    return [file for file in list(dict.fromkeys(files))[:MOST_FILES] if find_file(settings.raw, file) is None]
+def _gone(settings: Settings, files: Iterable[str]) -> dict[str, Any]:
+    """`files_gone`, and `no_logs`, why none can be looked for: a server need not see the logs."""
+    try:
+        gone = [file for file in list(dict.fromkeys(files))[:MOST_FILES] if find_file(settings.raw, file) is None]
+    except HealthAssetsError as error:
+        return {"files_gone": [], "no_logs": str(error)}
+    return {"files_gone": gone, "no_logs": None}
 
 
 def _columns(rows: pa.Table) -> dict[str, list[Any]]:

@@ -102,6 +102,7 @@ def trace_page(look: Look, wanted: Wanted) -> Page:
         "loose": trace["loose"] if look.hides_nothing else None,
         "other_runs": [one for one in trace["others"] if look.sees(one["agent_id"])],
         "files_gone": trace["files_gone"],
+        "no_logs": trace["no_logs"] if look.view.shows_texts else None,
         "shows_errors": look.view.shows_texts,
         "origins": origins,
         "listed": listed,

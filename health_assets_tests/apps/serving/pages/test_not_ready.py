@@ -39,7 +39,9 @@ def test_a_page_says_whether_it_loads_or_there_is_nothing(tmp_path: Path, is_emp
 
 def test_an_agent_that_nobody_knows_stays_missing(tmp_path: Path) -> None:
     keeper = SimpleNamespace(
-        history=SimpleNamespace(newest=lambda _: datetime(2026, 6, 7, tzinfo=UTC), hours=lambda _: [], missing=0, version=1)
+        history=SimpleNamespace(
+            newest=lambda _: datetime(2026, 6, 7, tzinfo=UTC), hours=lambda _: [], missing=0, version=1
+        )
     )
     pages = Pages(Settings(warehouse=str(tmp_path / "none.duckdb")), keeper)  # type: ignore[arg-type]
     asked = Asked(headers=[], caller=READER)

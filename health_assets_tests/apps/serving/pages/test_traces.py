@@ -158,6 +158,15 @@ def test_spans_that_retention_dropped_are_said_to_be_gone(world: World, failing:
     assert SPANS_GONE in html(world, {**failing, "spans": None, "calls": nothing})
 
 
+def test_where_the_logs_cannot_be_seen_the_run_is_shown_all_the_same(world: World) -> None:
+    elsewhere = world.project.settings.model_copy(update={"raw": world.project.folder / "elsewhere"})
+    found = read_trace(elsewhere, WantedRun(run_id=FAILING, until=START), world.hours.end)
+    assert found is not None
+    told = html(world, json.loads(json.dumps(found["answer"])))
+    assert "No line can be opened from here: there is no raw root" in " ".join(told.split())
+    assert "is gone or renamed" not in told
+
+
 def test_a_log_that_is_gone_is_said_in_a_sentence(world: World) -> None:
     log = world.project.raw / "plain.jsonl"
     kept = log.read_bytes()
