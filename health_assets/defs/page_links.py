@@ -42,6 +42,7 @@ DOCS = {
     "error_budget": "error-budget.md",
     "tool_health": "tools-and-usage.md",
     "agent_usage": "tools-and-usage.md",
+    "release_comparison": "releases.md",
     "survey": "consumer-and-survey.md",
 }
 """The page of the documentation on a system; one without a page has its tables alone."""
