@@ -55,7 +55,7 @@ def compare(
     with readable_errors():
         settings = settings_of(None, None, warehouse)
         with Warehouse.of(settings).read() as session:
-            rows = newest_comparisons(session, _hours(session, settings, hour), agent, by)
+            rows = newest_comparisons(session, _hours(session, settings, hour), None if agent is None else [agent], by)
         if form is Form.JSON:
             typer.echo(as_json(rows))
         elif not rows:

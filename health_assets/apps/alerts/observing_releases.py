@@ -8,7 +8,7 @@ from health_assets.apps.alerts.seen import Seen
 from health_assets.apps.alerts.seen_releases import ReleaseSeen
 from health_assets.core.hours import HourRange
 from health_assets.systems.release_comparison.names import WORSE
-from health_assets.systems.release_comparison.newest import newest_comparisons
+from health_assets.systems.release_comparison.newest import Comparison, newest_comparisons
 
 
 def releases_seen(observed: ObservedHour) -> Iterable[Seen]:
@@ -16,16 +16,20 @@ def releases_seen(observed: ObservedHour) -> Iterable[Seen]:
     hour = HourRange.of(observed.hour)
     compared = observed.session.hours_of("release_comparison", hour)
     worse = observed.session.arrow(compared.filter(compared.verdict == WORSE).select("agent_id").distinct())
-    agents = sorted({*worse["agent_id"].to_pylist(), *observed.watched("agent")})
+    are_worse = worse["agent_id"].to_pylist()
+    agents = sorted({*are_worse, *observed.watched("agent")})
     if not agents:
         return
-    rows = newest_comparisons(observed.session, hour)
-    failures = failures_of(observed, agents)
+    rows = newest_comparisons(observed.session, hour, agents)
+    failures = failures_of(observed, sorted(are_worse))  # kept when an incident opens
+    by_agent: dict[str, list[Comparison]] = {}
+    for row in rows:
+        by_agent.setdefault(row["agent_id"], []).append(row)
     for agent_id in agents:
         yield ReleaseSeen(
             hour=observed.hour,
             subject_id=agent_id,
-            rows=[row for row in rows if row["agent_id"] == agent_id],
+            rows=by_agent.get(agent_id, ()),
             is_somebodys_own=observed.targets.of(agent_id).personal,
             failures=failures.get(agent_id, {}),
         )

@@ -56,7 +56,7 @@ def release_of(
     Raises:
         HealthAssetsError: the agent has no such release in these hours.
     """
-    releases = by_pair(newest_comparisons(session, hours, agent_id, dimension))
+    releases = by_pair(newest_comparisons(session, hours, [agent_id], dimension))
     if candidate is None:
         return max(releases, key=lambda rows: rows[0]["released_at"], default=[])
     for rows in releases:

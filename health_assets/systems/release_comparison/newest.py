@@ -1,11 +1,14 @@
 """The newest comparison of every new version and model, for whoever shows or judges them."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import ibis
+import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import HourRange
-from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, VERDICTS
+from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, VERDICTS, WORSE
 from health_assets.warehouse.session import Session
 
 PAIR = ("agent_id", "dimension", "candidate")
@@ -14,22 +17,23 @@ Comparison = dict[str, Any]
 
 
 def newest_comparisons(
-    session: Session, hours: HourRange, agent_id: str | None = None, dimension: str | None = None
+    session: Session, hours: HourRange, agent_ids: Sequence[str] | None = None, dimension: str | None = None
 ) -> list[Comparison]:
     """The rows of the last hour of these in which each new version or model was compared.
 
     Args:
         session: a session.
         hours: the hours.
-        agent_id: of this agent alone.
+        agent_ids: of these agents alone.
         dimension: of versions or models alone.
 
     Returns:
         The rows by agent, with the worst verdict of a success rate first, then by release, the newest first.
     """
     rows = session.hours_of("release_comparison", hours)
-    if agent_id is not None:
-        rows = rows.filter(rows.agent_id == agent_id)
+    if agent_ids is not None:
+        agents = pa.table({"agent_id": pa.array(list(agent_ids), pa.string())})
+        rows = rows.semi_join(ibis.memtable(agents), "agent_id")
     if dimension is not None:
         rows = rows.filter(rows.dimension == dimension)
     found = session.dicts(_last_of_each(rows))
@@ -45,6 +49,23 @@ def newest_comparisons(
             MEASURES.index(row["measure"]),
         ),
     )  # fmt: skip
+
+
+def compared_and_worse(session: Session, hours: HourRange) -> tuple[int, int]:
+    """How many new versions and models are compared in these hours, and how many of them are worse in something."""
+    newest = _last_of_each(session.hours_of("release_comparison", hours))
+    pairs = newest.group_by(list(PAIR)).aggregate(is_worse=(newest.verdict == WORSE).any())
+    [found] = session.dicts(pairs.aggregate(compared=pairs.count(), worse=pairs.count(where=pairs.is_worse)))
+    return found["compared"], found["worse"]
+
+
+def worst_agents(session: Session, hours: HourRange, most: int) -> list[str]:
+    """The first agents in the order of `newest_comparisons`."""
+    newest = _last_of_each(session.hours_of("release_comparison", hours))
+    rates = newest.filter(newest.measure == SUCCESS_RATE)
+    place = rates.verdict.cases(*((verdict, place) for place, verdict in enumerate(VERDICTS)))
+    agents = rates.group_by("agent_id").aggregate(place=place.min()).order_by("place", "agent_id").limit(most)
+    return [row["agent_id"] for row in session.dicts(agents)]
 
 
 def _key(row: Comparison) -> tuple[str, ...]:

@@ -9,7 +9,13 @@ from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.systems.release_comparison.names import BETTER, MODEL, WORSE
-from health_assets.systems.release_comparison.newest import Comparison, by_pair, newest_comparisons
+from health_assets.systems.release_comparison.newest import (
+    Comparison,
+    by_pair,
+    compared_and_worse,
+    newest_comparisons,
+    worst_agents,
+)
 from health_assets.systems.release_comparison.texts import NAMES, brief_verdict, difference_text, value_text
 from health_assets.warehouse.session import Session
 
@@ -19,20 +25,19 @@ STYLES = {WORSE: "red", BETTER: "green"}
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
     """What these hours say of new versions and models; nothing where none is compared."""
-    releases = by_pair(newest_comparisons(session, hours))
-    if not releases:
+    compared, worse = compared_and_worse(session, hours)
+    if not compared:
         return
-    worse = sum(any(row["verdict"] == WORSE for row in rows) for rows in releases)
+    # each agent has at least one release, and a large fleet has too many to fetch them all
+    releases = by_pair(newest_comparisons(session, hours, worst_agents(session, hours, RELEASES_SHOWN)))
     title = Text("Releases compared: ", style="bold")
-    title.append(f"{counted(len(releases), 'new version or model', 'new versions and models')}, ")
+    title.append(f"{counted(compared, 'new version or model', 'new versions and models')}, ")
     title.append(f"{worse:,} worse in something", style="red" if worse else "green")
     console.print()
     console.print(title)
     console.print(comparisons_table(releases[:RELEASES_SHOWN], is_brief=is_narrow(console)))
-    if len(releases) > RELEASES_SHOWN:
-        console.print(
-            f"the first {RELEASES_SHOWN} of {len(releases):,}; health-assets compare has all", highlight=False
-        )
+    if compared > RELEASES_SHOWN:
+        console.print(f"the first {RELEASES_SHOWN} of {compared:,}; health-assets compare has all", highlight=False)
 
 
 def comparisons_table(releases: list[list[Comparison]], *, is_brief: bool = False) -> Table:
