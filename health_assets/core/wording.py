@@ -33,6 +33,12 @@ def few_digits(amount: float) -> str:
     return f"{amount:.{1 - math.floor(math.log10(amount))}f}"
 
 
+def dollars(value: float) -> str:
+    """Dollars to the cent; less than a dollar has three significant digits."""
+    decimals = 2 if value >= 1 or value == 0 else 2 - math.floor(math.log10(value))
+    return f"${value:,.{decimals}f}"
+
+
 def share(value: float, *, beside: float | None = None) -> str:
     """A share from 0 on as percent, in whole ones; with as many decimals as it takes near all and near nothing.
 

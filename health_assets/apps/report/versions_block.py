@@ -16,8 +16,7 @@ from rich.text import Text
 from health_assets.core.console import plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted, share
-from health_assets.systems.agent_usage.report import dollars
+from health_assets.core.wording import counted, dollars, share
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN, VERSIONS_SHOWN = 10, 10

@@ -1,6 +1,5 @@
 """Usage's block: tokens and cost of the fleet; the agents, models, versions and users that cost most."""
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,7 +13,7 @@ from health_assets.core.console import plain_table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import load_settings
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted, share
+from health_assets.core.wording import counted, dollars, share
 from health_assets.pipeline.price_list import has_price_list
 from health_assets.scoring.usage import AMOUNTS
 from health_assets.systems.agent_usage.names import CANCELLED
@@ -199,9 +198,3 @@ def _table_of(title: str, rows: Iterable[tuple[str, dict[str, Any]]], max_width:
 def _or_dash(prefix: str, value: float | None, said: Callable[[float], str]) -> str:
     """The value after the sign that more is not known; a dash for none."""
     return "–" if value is None else f"{prefix}{said(value)}"
-
-
-def dollars(value: float) -> str:
-    """Dollars to the cent; less than a dollar has three significant digits."""
-    decimals = 2 if value >= 1 or value == 0 else 2 - math.floor(math.log10(value))
-    return f"${value:,.{decimals}f}"

@@ -1,8 +1,6 @@
 """Comparisons as people read them: values with their units, differences with their intervals, verdicts."""
 
-import math
-
-from health_assets.core.wording import counted, duration, share
+from health_assets.core.wording import counted, dollars, duration, share
 from health_assets.systems.release_comparison.names import (
     BETTER,
     COST,
@@ -30,7 +28,7 @@ def value_text(measure: str, value: float | None) -> str:
         return duration(value)
     if measure == TOKENS:
         return f"{value:,.0f}"
-    return f"${value:,.{2 if value >= 1 or value == 0 else 2 - math.floor(math.log10(value))}f}"
+    return dollars(value)
 
 
 def difference_text(row: Comparison) -> str:
