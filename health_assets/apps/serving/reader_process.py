@@ -6,7 +6,7 @@
   lines and incidents.
 - `{"session": ID}`: the scores of a session.
 - `{"waterfall": ID, "until": HOUR}`: its score by the end of that hour, null for the newest, with its runs.
-- `{"trace": RUN}`: a run with what happened inside it; `RUN` has the fields of `run_traces.WantedRun`.
+- `{"trace": RUN}`: a run with what happened inside it; `RUN` has the fields of `TraceQuestion`.
 - `{"line": FILE, "number": N}`: the text of a line of a raw log.
 - `{"suggest": AGENT, "days": N}`: suggested targets, null for all agents'.
 - `{"history": FOLDER}`: a step of `apps.serving.history.filling`.
@@ -33,7 +33,8 @@ from health_assets.apps.serving.log_lines import known_file, line_of
 from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.apps.serving.process_loop import EmptyWarehouseError, TargetsError, answer_requests
-from health_assets.apps.serving.run_traces import WantedRun, trace_of
+from health_assets.apps.serving.run_traces import trace_of
+from health_assets.apps.serving.trace_question import TraceQuestion
 from health_assets.apps.serving.waterfall import runs_of
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
@@ -76,9 +77,7 @@ def read(settings: Settings, request: dict[str, Any]) -> Any:
         until = request["until"] and datetime.fromisoformat(request["until"])
         return read_waterfall(settings, request["waterfall"], until)
     if "trace" in request:
-        until = request["trace"]["until"]
-        wanted = WantedRun(**{**request["trace"], "until": until and datetime.fromisoformat(until)})
-        return read_trace(settings, wanted)
+        return read_trace(settings, TraceQuestion.of_request(request["trace"]))
     if "line" in request:
         return read_line(settings, request["line"], request["number"])
     if "suggest" in request:
@@ -216,7 +215,7 @@ def read_waterfall(
     return {**owners, "answer": {"score": _plain_row(score), **told}}
 
 
-def read_trace(settings: Settings, wanted: WantedRun, now: datetime | None = None) -> dict[str, Any] | None:
+def read_trace(settings: Settings, question: TraceQuestion, now: datetime | None = None) -> dict[str, Any] | None:
     """A run with what happened inside it (`run_traces.trace_of`), told as a session's scores are; None without one.
 
     Whose it is follows from the run's agent; the page leaves out parts of agents that the caller may not see.
@@ -228,7 +227,7 @@ def read_trace(settings: Settings, wanted: WantedRun, now: datetime | None = Non
     ownership = Ownership(targets)
     with warehouse_of(settings, SESSION_LOCK_TIMEOUT_S).read() as session:
         session.use_one_thread()
-        found = trace_of(session, settings, targets, wanted, now or datetime.now(UTC))
+        found = trace_of(session, settings, targets, question, now or datetime.now(UTC))
     if found is None:
         return None
     agent_id = found["run"]["agent_id"]

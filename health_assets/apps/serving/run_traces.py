@@ -7,15 +7,15 @@ does not: who may see it (`reader_process` and `apps.serving.pages.trace_page`) 
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import ibis
 import pyarrow as pa
 import pyarrow.compute as pc
 from ibis import ir
 
+from health_assets.apps.serving.trace_question import TraceQuestion
 from health_assets.core.agent_names import with_agents
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
@@ -35,7 +35,6 @@ MOST_FILES = 20
 """Most raw logs of a run that are looked for."""
 MOST_OTHERS = 20
 ERROR_CHARACTERS = 300
-Because = Literal["tool", "called_model", "version", "model"]
 RUN = (
     "execution_id", "agent_id", "agent_version", "started_at", "ended_at", "status", "runtime_s", "session_id",
     "task_id", "model", "platform", "cost_usd", "cost_source", "input_tokens", "output_tokens", "actions",
@@ -49,28 +48,8 @@ SPAN = (
 MICROSECONDS = pa.timestamp("us", "UTC")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedRun:
-    """The run that is asked for: the newest one that ended by an hour and is like this.
-
-    Args:
-        run_id: its id; None for any.
-        agent_id: its agent; None for any.
-        because: what it must have failed with where no id is given: a failed call of a tool or a model, or its own
-            version or model.
-        value: the name of that tool, model or version.
-        until: the hour; None for the newest.
-    """
-
-    run_id: str | None = None
-    agent_id: str | None = None
-    because: Because | None = None
-    value: str | None = None
-    until: datetime | None = None
-
-
 def trace_of(
-    session: Session, settings: Settings, targets: Targets, wanted: WantedRun, now: datetime
+    session: Session, settings: Settings, targets: Targets, question: TraceQuestion, now: datetime
 ) -> dict[str, Any] | None:
     """The run with what is below it; None where there is none.
 
@@ -82,8 +61,8 @@ def trace_of(
         `others`, further runs of its trace; `files_gone`, raw logs that are not there any more; `no_logs`,
         why none can be looked for, or None.
     """
-    hours = HourRange.of(wanted.until or floor_hour(now)).extended_back(settings.lookback_hours - 1)
-    found = _newest_run(session, wanted, hours)
+    hours = HourRange.of(question.until or floor_hour(now)).extended_back(settings.lookback_hours - 1)
+    found = _newest_run(session, question, hours)
     if found is None:
         return None
     run, run_hours = _plain(found), _hours_of(found)
@@ -115,11 +94,11 @@ def trace_of(
     }
 
 
-def _newest_run(session: Session, wanted: WantedRun, hours: HourRange) -> dict[str, Any] | None:
+def _newest_run(session: Session, question: TraceQuestion, hours: HourRange) -> dict[str, Any] | None:
     """The newest run that is like what is asked for; of several of an id, one of the last hour is looked for first."""
     last = HourRange.of(hours.end - HOUR)
-    for some in (last, hours) if wanted.run_id is not None else (hours,):
-        runs = _chosen(session, session.hours_of("executions", some), wanted, some)
+    for some in (last, hours) if question.run_id is not None else (hours,):
+        runs = _chosen(session, session.hours_of("executions", some), question, some)
         newest = runs.order_by(runs.ended_at.desc(), runs.source_file, runs.line_number).limit(1)
         columns = newest.select("hour", "agent_id_reported", *RUN, error=newest.error.substr(0, ERROR_CHARACTERS))
         if rows := session.dicts(columns):
@@ -127,19 +106,19 @@ def _newest_run(session: Session, wanted: WantedRun, hours: HourRange) -> dict[s
     return None
 
 
-def _chosen(session: Session, runs: ir.Table, wanted: WantedRun, hours: HourRange) -> ir.Table:
+def _chosen(session: Session, runs: ir.Table, question: TraceQuestion, hours: HourRange) -> ir.Table:
     """The runs that are like what is asked for; texts of the request stand in tables, not in the text of a query."""
-    for column, value in (("execution_id", wanted.run_id), ("agent_id", wanted.agent_id)):
+    for column, value in (("execution_id", question.run_id), ("agent_id", question.agent_id)):
         if value is not None:
             runs = runs.semi_join(_one(column, value), column)
-    if wanted.run_id is not None or wanted.because is None:
+    if question.run_id is not None or question.because is None:
         return runs
     runs = runs.filter(~runs.succeeded)
-    value = wanted.value or ""
-    if wanted.because in ("version", "model"):
-        column = "agent_version" if wanted.because == "version" else "model"
+    value = question.value or ""
+    if question.because in ("version", "model"):
+        column = "agent_version" if question.because == "version" else "model"
         return runs.semi_join(_one(column, value), column)
-    table, column = ("tool_calls", "tool") if wanted.because == "tool" else ("model_calls", "model")
+    table, column = ("tool_calls", "tool") if question.because == "tool" else ("model_calls", "model")
     calls = session.hours_of(table, hours)
     failed = calls.filter(calls.status != "success", calls.execution_id.notnull()).semi_join(
         _one(column, value), column

@@ -25,10 +25,10 @@ from health_assets.apps.serving.sessions import (
     SessionAnswer,
     Sessions,
     SuggestionQuestion,
-    TraceQuestion,
 )
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.tokens import Role
+from health_assets.apps.serving.trace_question import TraceQuestion
 from health_assets.apps.serving.view import View
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings

@@ -7,12 +7,13 @@ few questions at a time, a limit on each, and answers of bounded size that are k
 import asyncio
 import time
 from collections import OrderedDict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from health_assets.apps.serving.answers import dumps
 from health_assets.apps.serving.client import SENTENCES, Reader, ReaderError
+from health_assets.apps.serving.trace_question import TraceQuestion
 from health_assets.apps.serving.view import View
 from health_assets.core.settings import Settings
 
@@ -76,29 +77,6 @@ class SuggestionQuestion:
     def request(self) -> dict[str, Any]:
         """The question as the reader understands it."""
         return {"suggest": self.agent_id, "days": self.days}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceQuestion:
-    """A question about the newest run that ended by an hour and is like this, and what happened inside it.
-
-    Args:
-        run_id: its id; None for any.
-        agent_id: its agent; None for any.
-        because: what it must have failed with where no id is given.
-        value: the name of that.
-        until: the hour; None for the newest.
-    """
-
-    run_id: str | None = None
-    agent_id: str | None = None
-    because: str | None = None
-    value: str | None = None
-    until: datetime | None = None
-
-    def request(self) -> dict[str, Any]:
-        """The question as the reader understands it."""
-        return {"trace": {**asdict(self), "until": self.until and self.until.isoformat()}}
 
 
 AnyQuestion = Question | LineQuestion | SuggestionQuestion | TraceQuestion

@@ -37,7 +37,7 @@ from health_assets.apps.serving.pages.sessions_page import Sort as SessionSort
 from health_assets.apps.serving.pages.sessions_page import sessions_page
 from health_assets.apps.serving.pages.survey_page import survey_page
 from health_assets.apps.serving.pages.tools_page import By, tools_page
-from health_assets.apps.serving.pages.trace_page import Because, Show, trace_page
+from health_assets.apps.serving.pages.trace_page import Show, trace_page
 from health_assets.apps.serving.pages.usage_page import By as UsageBy
 from health_assets.apps.serving.pages.usage_page import Days as UsageDays
 from health_assets.apps.serving.pages.usage_page import Sort as UsageSort
@@ -45,7 +45,7 @@ from health_assets.apps.serving.pages.usage_page import Wanted as UsageWanted
 from health_assets.apps.serving.pages.usage_page import usage_page
 from health_assets.apps.serving.routes import SessionId, response_of
 from health_assets.apps.serving.service import Service
-from health_assets.apps.serving.sessions import TraceQuestion
+from health_assets.apps.serving.trace_question import Because, TraceQuestion
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import parse_hour
 from health_assets.systems.survey.names import ALL_PLATFORMS

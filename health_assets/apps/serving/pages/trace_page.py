@@ -16,11 +16,10 @@ from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Format, Page
 from health_assets.apps.serving.pages.rendering import shape
 from health_assets.apps.serving.pages.span_rows import Line, Row, overview, rows_of
-from health_assets.apps.serving.sessions import TraceQuestion
+from health_assets.apps.serving.trace_question import TraceQuestion
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 
-Because = Literal["tool", "called_model", "version", "model"]
 Show = Literal["outline", "all", "failed", "calls", "repeated", "slowest"]
 ROWS_PER_PAGE = 500
 ROWS_OF_A_FILE = 20_001

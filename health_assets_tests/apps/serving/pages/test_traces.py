@@ -18,9 +18,8 @@ from health_assets.apps.serving.pages.session_page import Wanted as WantedSessio
 from health_assets.apps.serving.pages.session_page import session_page
 from health_assets.apps.serving.pages.trace_page import NO_CALLS, NO_RUN, ONLY_CALLS, SPANS_GONE, Wanted, trace_page
 from health_assets.apps.serving.reader_process import read_trace, read_waterfall
-from health_assets.apps.serving.run_traces import WantedRun
-from health_assets.apps.serving.sessions import TraceQuestion
 from health_assets.apps.serving.tokens import new_token
+from health_assets.apps.serving.trace_question import TraceQuestion
 from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.errors import HealthAssetsError
 from health_assets_tests.apps.test_serving_doors import bearer, kept_as_json
@@ -41,7 +40,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def trace(world: World, run: str = FAILING, agent: str | None = None, **wanted: Any) -> dict[str, Any]:
-    question = WantedRun(run_id=run, agent_id=agent, until=START, **wanted)
+    question = TraceQuestion(run_id=run, agent_id=agent, until=START, **wanted)
     found = read_trace(world.project.settings, question, world.hours.end)
     assert found is not None
     return json.loads(json.dumps(found["answer"]))
@@ -160,7 +159,7 @@ def test_spans_that_retention_dropped_are_said_to_be_gone(world: World, failing:
 
 def test_where_the_logs_cannot_be_seen_the_run_is_shown_all_the_same(world: World) -> None:
     elsewhere = world.project.settings.model_copy(update={"raw": world.project.folder / "elsewhere"})
-    found = read_trace(elsewhere, WantedRun(run_id=FAILING, until=START), world.hours.end)
+    found = read_trace(elsewhere, TraceQuestion(run_id=FAILING, until=START), world.hours.end)
     assert found is not None
     told = html(world, json.loads(json.dumps(found["answer"])))
     assert "No line can be opened from here: there is no raw root" in " ".join(told.split())
@@ -213,11 +212,11 @@ def test_spans_beyond_the_most_that_are_listed_are_counted(world: World, monkeyp
 
 
 def test_the_newest_run_that_failed_with_a_tool_is_found(world: World) -> None:
-    wanted = WantedRun(agent_id="planner", because="tool", value="refund", until=START)
+    wanted = TraceQuestion(agent_id="planner", because="tool", value="refund", until=START)
     found = read_trace(world.project.settings, wanted, world.hours.end)
     assert found is not None and found["answer"]["run"]["execution_id"] == FAILING
     for because, value in [("tool", "search"), ("called_model", "m1"), ("version", "9")]:
-        wanted = WantedRun(agent_id="planner", because=because, value=value, until=START)  # type: ignore[arg-type]
+        wanted = TraceQuestion(agent_id="planner", because=because, value=value, until=START)  # type: ignore[arg-type]
         assert read_trace(world.project.settings, wanted, world.hours.end) is None
     nothing = Wanted(question=TraceQuestion(agent_id="planner", because="tool", value="search"))
     with pytest.raises(HealthAssetsError, match="in which a call of the tool search failed"):
