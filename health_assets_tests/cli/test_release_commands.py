@@ -1,4 +1,4 @@
-"""`health-assets compare` and `gate`: what they print, in each form, and by which exit code a pipeline knows."""
+"""`health-assets compare` and `gate`: their output in each form, and their exit codes."""
 
 import json
 from pathlib import Path
@@ -132,7 +132,7 @@ def test_what_is_against_a_release_counts_before_what_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("gate", "a", "--candidate", "3"), "no version '3' of a is compared; those that are: 2"),
+        (("gate", "a", "--candidate", "3"), "a has no comparison of version '3'; compared: 2"),
         (("gate", "a", "--measure", "speed"), "'speed' is no measure; those are success_rate, runtime, tokens, cost"),
         (("gate", "a", "--junit", "/nowhere/gate.xml"), "cannot write /nowhere/gate.xml: No such file or directory"),
         (("gate", "a", "--hour", "2026-01-01T00"), "the hour 2026-01-01T00 has no scores"),

@@ -64,7 +64,7 @@ def release_of(
             return rows
     known = ", ".join(printable(rows[0]["candidate"]) for rows in releases) or "none"
     raise HealthAssetsError(
-        f"no {dimension} {printable(candidate)!r} of {printable(agent_id)} is compared; those that are: {known}"
+        f"{printable(agent_id)} has no comparison of {dimension} {printable(candidate)!r}; compared: {known}"
     )
 
 

@@ -237,7 +237,7 @@ def _other_runs(session: Session, run: dict[str, Any], hours: HourRange) -> list
 
 
 def _named(spans: pa.Table, targets: Targets) -> pa.Table:
-    """The spans with the names of agents that the targets make of those that spans state."""
+    """The spans, with agents renamed by the `names` of the targets."""
     stated = pc.unique(spans.column("agent_id").drop_null())
     mapped = with_agents(pa.table({"agent_id": stated}), targets.names)
     names = mapped.column("agent_id").take(pc.index_in(spans.column("agent_id"), value_set=stated))

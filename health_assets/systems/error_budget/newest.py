@@ -1,4 +1,4 @@
-"""The newest error budget of an agent, for whoever decides by it."""
+"""A query for the newest error budget of an agent."""
 
 from health_assets.core.hours import HourRange
 from health_assets.warehouse.session import Session

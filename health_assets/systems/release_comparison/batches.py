@@ -25,7 +25,7 @@ def comparisons(source: Source) -> ir.Table:
 
 
 def hours_of_parts(source: Source) -> pd.DataFrame:
-    """`hours`, with the executions and successes that the parts count, and those that are recorded."""
+    """`hours`, with the executions and successes in the components and in the records."""
     sums = source.facts("release_components", _.executions.sum(), _.successes.sum())
     frame = with_facts(hours(source), ["executions_in_parts", "successes_in_parts"], sums)
     counts = source.facts("executions", _.count(), _.count(where=_.succeeded))

@@ -1,4 +1,4 @@
-"""The newest comparison of every new version and model, for whoever shows or judges them."""
+"""Queries for the newest comparison of every new version and model."""
 
 from collections.abc import Sequence
 from typing import Any
