@@ -791,7 +791,8 @@ def test_every_materialization_has_its_row_count_and_a_small_table(built: Built,
         "computed_signals",
         "evaluations",
         "evaluated_signals",
-    ):  # the world has none of their lines
+        "release_comparison",
+    ):  # the world has none of their lines, and one version of each agent
         return
     (table,) = [value.value for value in metadata.values() if isinstance(value, dg.MarkdownMetadataValue)]
     heading, rule, *rows = table.splitlines()
