@@ -1,7 +1,10 @@
 """Telling the format of a file: in whatever order the formats stand, and never as two of them."""
 
+import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -40,6 +43,7 @@ NAME_OF_TARGET = {
     "openai_agents": ("OpenAI Agents SDK", "traces.json"), "openai_agents_lines": ("OpenAI Agents SDK", "traces.jsonl"),
     "inspect_json": ("Inspect AI", "log.json"), "inspect_eval": ("Inspect AI", "log.eval"),
 }  # fmt: skip
+OF_EVERY_TYPE = (None, 5, True, "x", "", [], [5], {}, {"a": 5}, [{"a": 5}])
 SAMPLE_LOGS = REPOSITORY / "health_assets_tests" / "support" / "sample_logs"
 EVALUATIONS = REPOSITORY / "health_assets_tests" / "recorded_evaluations"
 Sample = tuple[str | None, str, bytes]
@@ -108,6 +112,24 @@ def test_no_damage_makes_two_formats_of_a_file() -> None:
     for _, name, content in damaged():
         found = {own.read for own in recognized(Opening(name, content[:BLOCK_BYTES]))}
         assert len(found) <= 1, (name, content[:300], found)
+
+
+def test_a_field_of_any_type_is_no_reason_to_stop() -> None:
+    """A file of somebody else's may have the fields of a format, and in them whatever it likes."""
+    for target, (_, name) in NAME_OF_TARGET.items():
+        for content in TARGETS[target].samples()[:3]:
+            with suppress(ValueError):  # a sample that is no JSON has no fields
+                for changed in of_other_types(json.loads(content.partition(b"\n")[0])):
+                    found = recognized(Opening(name, json.dumps(changed).encode()))
+                    assert len({own.read for own in found}) <= 1, (target, changed)
+
+
+def of_other_types(record: Any) -> Iterator[Any]:
+    """A record as often as it has fields that can be of another type."""
+    if isinstance(record, list):
+        yield from ([changed] for changed in of_other_types(record[0]))
+    if isinstance(record, dict):
+        yield from ({**record, field: value} for field in record for value in OF_EVERY_TYPE)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -43,8 +43,11 @@ RETRIED = "Inspect attempt of a model call that failed and was tried again, whic
 
 
 def is_document(members: Record) -> bool:
-    """Whether an object that has these members is an eval log."""
-    return {"version", "status", "eval"} <= members.keys() and "run_id" in (members["eval"] or {"run_id": None})
+    """Whether an object that has these members, of which one that is not known whole is None, is an eval log."""
+    if not {"version", "status", "eval"} <= members.keys():
+        return False
+    task = members["eval"]
+    return task is None or (isinstance(task, dict) and "run_id" in task)
 
 
 def read(source: Source) -> Iterator[Line]:
