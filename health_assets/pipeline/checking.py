@@ -4,7 +4,7 @@ What belongs here: evaluating them within a session, writing their history and t
 have judged. What does not: declaring and evaluating one suite (`quality`), and what follows from a failure (`engine`).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -18,8 +18,15 @@ from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.summaries import lost_summary, many_rejected_summary, unreadable_summary
 from health_assets.quality.batches import Source
 from health_assets.quality.check_names import MOST_REJECTED_SHARE
-from health_assets.quality.evaluation import CheckResult, HourResult, evaluate, of_chunks, write_history
-from health_assets.quality.expectations import Check, Suite
+from health_assets.quality.evaluation import (
+    CheckResult,
+    HourResult,
+    Request,
+    evaluate_all,
+    of_chunks,
+    write_history,
+)
+from health_assets.quality.expectations import Check
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.fingerprints import (
     EVERY_LINE_IS_STILL_THERE,
@@ -47,13 +54,14 @@ def check_suites(
     run = RunFingerprint.of(settings, targets, hours)
     sources = {asset: {*upstream(asset, graph.derived), asset} for asset in names}
     states = run.input_states(session, set().union(*sources.values()))
-    rows, results = dict[str, dict[str, str]](), dict[str, list[CheckResult]]()
+    rows = dict[str, dict[str, str]]()
     for asset, own in names.items():
         # on a cluster a run is always made, so that nobody asks for a fingerprint
         if not is_spark(settings.warehouse) and len(own) == len(graph.suites[asset].checks):
             rows[asset] = judged_rows(session, asset, hours)
-        results[asset] = _evaluated(session, graph.suites[asset], settings, targets, hours, own)
-        write_history(session, asset, hours, results[asset])
+    results = _evaluated(session, graph, settings, targets, hours, names)
+    for asset, own_results in results.items():
+        write_history(session, asset, hours, own_results)
     fingerprints = Fingerprints(session)
     outcomes = fingerprints.of_checks(rows, hours) if rows else {}
     for asset, judged_digests in rows.items():
@@ -70,21 +78,29 @@ def _asked_checks(graph: Graph, plan: Plan, asset: str) -> list[str]:
 
 
 def _evaluated(
-    session: Session, suite: Suite, settings: Settings, targets: Targets, hours: HourGroups, names: Sequence[str]
-) -> list[CheckResult]:
-    """The results of checks over hours that may have holes."""
-    found = [
-        evaluate(
-            suite,
+    session: Session,
+    graph: Graph,
+    settings: Settings,
+    targets: Targets,
+    hours: HourGroups,
+    names: Mapping[str, Sequence[str]],
+) -> dict[str, list[CheckResult]]:
+    """By asset, the results of the checks named, over hours that may have holes."""
+    chunks = hours.chunks()
+    requests = [
+        Request(
+            graph.suites[asset],
             Source(
-                asset=suite.asset, session=session, hours=chunk, targets=targets, settings=settings,
+                asset=asset, session=session, hours=chunk, targets=targets, settings=settings,
                 some=hours.within(chunk),
             ),
-            names,
+            own,
         )
-        for chunk in hours.chunks()
+        for asset, own in names.items()
+        for chunk in chunks
     ]  # fmt: skip
-    return of_chunks(found)
+    found = iter(evaluate_all(requests))
+    return {asset: of_chunks([next(found) for _ in chunks]) for asset in names}
 
 
 def _checked(asset: str, result: CheckResult, hours: HourGroups) -> Checked:

@@ -1,10 +1,16 @@
-"""The step of a scoring system: its assets in order, each made and checked in one transaction.
+"""The step of a scoring system: its assets in order, made and checked.
+
+Where hours hold few records, opening the warehouse and setting up Great Expectations cost more than the rows. So all
+assets are made in one transaction and checked together. If a check that blocks others fails, or anything else does, the
+transaction is rolled back. Then, and where there are many records, each asset has its own transaction, so that those
+that do not follow from the failed one are made, and other programs get at the warehouse in between.
 
 What belongs here: which hours an asset makes, replacing them, reporting. What does not: what assets are made from
 (`derived`, `systems`), evaluating checks (`checking`) and the order of steps (`engine`).
 """
 
-from collections.abc import Collection, Iterator
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,12 +20,18 @@ from health_assets.pipeline.checking import check_suites
 from health_assets.pipeline.curves import numbers_by_hour
 from health_assets.pipeline.derived import Derived, Inputs, rows_of
 from health_assets.pipeline.events import Checked, Event, Materialized, Metadata
-from health_assets.pipeline.fingerprints import RunFingerprint, upstream
+from health_assets.pipeline.fingerprints import RECORDS, RunFingerprint, upstream
 from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.summaries import cluster_summary, summary
+from health_assets.warehouse.location import is_spark
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
+
+FEW_RECORDS = 10_000
+"""Up to so many records in the hours of a plan, all assets of a step are made in one transaction."""
+
+_log = logging.getLogger(__name__)
 
 
 def system_step(
@@ -38,15 +50,20 @@ def system_step(
         HealthAssetsError: the warehouse or the targets cannot be read, or an hour needs what retention dropped. It is
             the first error, raised when all assets that do not follow from the failed one have been made.
     """
+    selected = [
+        derived for derived in graph.system_steps[step] if derived.name in plan.assets or plan.checks.get(derived.name)
+    ]
+    if not failed and len(selected) > 1 and (together := _together(pipeline, graph, selected, plan)):
+        yield from together
+        return
     blocked, errors = {*failed}, list[Exception]()
-    for derived in graph.system_steps[step]:
+    for derived in selected:
         if derived.name in plan.assets and blocked.intersection(graph.sources(derived.name)):
             blocked.add(derived.name)
             continue
-        if derived.name not in plan.assets and not plan.checks.get(derived.name):
-            continue
         try:
-            events = _made_and_checked(replace(pipeline, step=derived.name), graph, derived, plan)
+            with replace(pipeline, step=derived.name).write() as session:  # a check that cannot be evaluated undoes it
+                events = _made_and_checked(session, pipeline, graph, [derived], plan)
         except Exception as error:  # raised when the other assets are made
             errors.append(error)
             blocked.add(derived.name)
@@ -58,12 +75,54 @@ def system_step(
         raise errors[0]
 
 
-def _made_and_checked(pipeline: Pipeline, graph: Graph, derived: Derived, plan: Plan) -> list[Materialized | Checked]:
-    """Make and check an asset; a check that cannot be evaluated takes the rows back with it."""
-    with pipeline.write() as session:
-        targets = pipeline.load_targets()  # those of now, however long it took until this run had the lock
-        made = [_made(session, pipeline, graph, derived, plan, targets)] if derived.name in plan.assets else []
-        return [*made, *check_suites(session, graph, pipeline.settings, targets, plan, [derived.name])]
+class _OneByOneError(Exception):
+    """Rolls back a transaction of several assets, of which each is to have its own."""
+
+
+def _together(pipeline: Pipeline, graph: Graph, selected: Sequence[Derived], plan: Plan) -> Sequence[Event]:
+    """Make and check assets in one transaction; nothing is written or told where each is to have its own."""
+    if is_spark(pipeline.settings.warehouse):
+        return []
+    try:
+        with pipeline.write() as session:
+            return _made_together(session, pipeline, graph, selected, plan)
+    except _OneByOneError as error:
+        _log.debug("each asset has its own transaction: %s", error)
+        return []
+
+
+def _made_together(
+    session: Session, pipeline: Pipeline, graph: Graph, selected: Sequence[Derived], plan: Plan
+) -> Sequence[Event]:
+    if PartitionStates(session).row_count(RECORDS, plan.hours.span) > FEW_RECORDS:
+        raise _OneByOneError("there are many records")
+    try:
+        events = _made_and_checked(session, pipeline, graph, selected, plan)
+    except Exception as error:  # raised again by the asset that it is of
+        raise _OneByOneError(f"{type(error).__name__}: {error}") from error
+    failed = [event.check for event in events if isinstance(event, Checked) and event.blocks]
+    if failed and any(isinstance(event, Materialized) for event in events):
+        raise _OneByOneError(f"{failed[0]} failed")
+    return events
+
+
+def _made_and_checked(
+    session: Session, pipeline: Pipeline, graph: Graph, selected: Sequence[Derived], plan: Plan
+) -> list[Materialized | Checked]:
+    """Make and check assets, in the order in which they are made from each other."""
+    targets = pipeline.load_targets()  # those of now, however long it took until this run had the lock
+    made = {
+        derived.name: _made(session, pipeline, graph, derived, plan, targets)
+        for derived in selected
+        if derived.name in plan.assets
+    }
+    names = [derived.name for derived in selected]
+    checked = check_suites(session, graph, pipeline.settings, targets, plan, names)
+    events = list[Materialized | Checked]()
+    for name in names:
+        events += [made[name]] if name in made else []
+        events += [check for check in checked if check.asset == name]
+    return events
 
 
 def _made(

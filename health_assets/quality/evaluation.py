@@ -5,7 +5,7 @@ large batch the warehouse counts, hour by hour, the rows that break each check, 
 rows and a sample of the others. The two must agree; if they ever do not, that is an internal error and the run stops.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -67,24 +67,59 @@ class CheckResult:
         return sum(hour.unexpected_count for hour in self.hours)
 
 
+class Request(NamedTuple):
+    """The checks of a suite that are asked for, or all where none is named, over the hours of a source."""
+
+    suite: Suite
+    source: Source
+    names: Sequence[str] | None = None
+
+    @property
+    def checks(self) -> list[Check]:
+        """The checks that are asked for, in the order of the suite."""
+        return [check for check in self.suite.checks if self.names is None or check.name in self.names]
+
+
+class _SmallBatch(NamedTuple):
+    """The rows of a batch that Great Expectations judges whole, and the checks that look at them."""
+
+    frame: pd.DataFrame
+    checks: Sequence[Check]
+    source: Source
+
+
 def evaluate(suite: Suite, source: Source, names: Sequence[str] | None = None) -> list[CheckResult]:
-    """Evaluate the checks of a suite, or those named, over the hours of `source`.
+    """Evaluate the checks of a suite, or those named, over the hours of `source`; raises as `evaluate_all`."""
+    [results] = evaluate_all([Request(suite, source, names)])
+    return results
+
+
+def evaluate_all(requests: Sequence[Request]) -> list[list[CheckResult]]:
+    """Evaluate the checks of several suites, of which Great Expectations judges all small batches together.
 
     Raises:
         HealthAssetsError: a check looks at a column that its batch does not have.
         RuntimeError: Great Expectations and the warehouse disagree about a row, which is a bug in `expectations`.
     """
-    with written_by_an_author(f"the checks of {suite.asset}"):
-        return _evaluate(suite, source, names)
+    read = list[tuple[list[_SmallBatch], list[CheckResult]]]()
+    for request in requests:
+        with written_by_an_author(f"the checks of {request.suite.asset}"):
+            read.append(_read(request))
+    judged = iter(_evaluate_small([batch for small, _ in read for batch in small]))
+    results = list[list[CheckResult]]()
+    for request, (small, outcomes) in zip(requests, read, strict=True):
+        outcomes += [outcome for own in islice(judged, len(small)) for outcome in own]
+        results.append(_in_order(request, outcomes))
+    return results
 
 
-def _evaluate(suite: Suite, source: Source, names: Sequence[str] | None) -> list[CheckResult]:
-    asked = [check for check in suite.checks if names is None or check.name in names]
-    small = dict[str, pd.DataFrame]()
+def _read(request: Request) -> tuple[list[_SmallBatch], list[CheckResult]]:
+    """The small batches of a suite, and the outcomes of checks whose batch is large or has no row."""
+    suite, source, asked = request.suite, request.source, request.checks
+    small, outcomes = list[_SmallBatch](), list[CheckResult]()
     checks = {
         name: own for name in ("hours", *suite.rows) if (own := [check for check in asked if check.batch == name])
     }
-    outcomes = list[CheckResult]()
     for name, own in checks.items():
         rows = suite.hours(source) if name == "hours" else _rows(suite.rows[name], source, is_own=name == "rows")
         if rows is None:
@@ -92,15 +127,21 @@ def _evaluate(suite: Suite, source: Source, names: Sequence[str] | None) -> list
             continue
         _require_columns(rows.columns, own, source)
         if isinstance(rows, pd.DataFrame):
-            small[name] = rows
+            small.append(_SmallBatch(rows, own, source))
         elif rows.row_count > SMALL_BATCH_ROWS:
             outcomes += _evaluate_large(rows.rows, own, source)
         else:
-            small[name] = source.session.arrow(rows.rows.select(_shown(rows.columns, own))).to_pandas()
-    outcomes += _evaluate_small([(frame, checks[name]) for name, frame in small.items()], source)
+            frame = source.session.arrow(rows.rows.select(_shown(rows.columns, own))).to_pandas()
+            small.append(_SmallBatch(frame, own, source))
+    return small, outcomes
+
+
+def _in_order(request: Request, outcomes: Sequence[CheckResult]) -> list[CheckResult]:
+    """The outcomes in the order of the suite; those of a search tell of all rows that were searched."""
     by_name = {outcome.check.name: outcome for outcome in outcomes}
-    ordered = [by_name[check.name] for check in asked]
-    return [_of_all_rows(one, source) if one.check.batch in suite.prefiltered else one for one in ordered]
+    ordered = [by_name[check.name] for check in request.checks]
+    searched = request.suite.prefiltered
+    return [_of_all_rows(one, request.source) if one.check.batch in searched else one for one in ordered]
 
 
 class _Rows(NamedTuple):
@@ -176,19 +217,40 @@ def write_history(session: Session, asset: str, hours: HourRange | HourGroups, r
     )
 
 
-def _evaluate_small(batches: Sequence[tuple[pd.DataFrame, Sequence[Check]]], source: Source) -> list[CheckResult]:
-    """Let Great Expectations judge batches whole."""
-    outcomes = []
-    refused = unexpected_rows([_batch(frame, checks) for frame, checks in batches])
-    for (frame, checks), found in zip(batches, refused, strict=True):
-        sizes, of_each = _sizes(frame), iter(found)
-        for check in checks:
-            positions = set().union(*islice(of_each, len(check.expectations)))
-            broken = _asked(frame.iloc[sorted(positions)], source)
-            broken_sizes = _sizes(broken)
-            hours = [HourResult(hour, sizes.get(hour, 0), broken_sizes.get(hour, 0)) for hour in source.asked]
-            outcomes.append(CheckResult(check, hours, _samples(broken, check)))
-    return outcomes
+def _evaluate_small(batches: Sequence[_SmallBatch]) -> list[list[CheckResult]]:
+    """Let Great Expectations judge batches whole; gives the results of each."""
+    refused = [
+        found
+        for some in _of_few_rows(batches)
+        for found in unexpected_rows([_batch(batch.frame, batch.checks) for batch in some])
+    ]
+    return [_results(batch, iter(found)) for batch, found in zip(batches, refused, strict=True)]
+
+
+def _of_few_rows(batches: Iterable[_SmallBatch]) -> Iterator[list[_SmallBatch]]:
+    """Batches in groups: what is judged together is put below one another, and takes memory for it."""
+    group, rows = list[_SmallBatch](), 0
+    for batch in batches:
+        if group and rows + len(batch.frame) > SMALL_BATCH_ROWS:
+            yield group
+            group, rows = [], 0
+        group.append(batch)
+        rows += len(batch.frame)
+    if group:
+        yield group
+
+
+def _results(batch: _SmallBatch, refused: Iterator[set[int]]) -> list[CheckResult]:
+    """The results of a batch's checks, of the rows that each of their expectations refuses."""
+    frame, source, sizes = batch.frame, batch.source, _sizes(batch.frame)
+    results = []
+    for check in batch.checks:
+        positions = set().union(*islice(refused, len(check.expectations)))
+        broken = _asked(frame.iloc[sorted(positions)], source)
+        broken_sizes = _sizes(broken)
+        hours = [HourResult(hour, sizes.get(hour, 0), broken_sizes.get(hour, 0)) for hour in source.asked]
+        results.append(CheckResult(check, hours, _samples(broken, check)))
+    return results
 
 
 def _batch(frame: pd.DataFrame, checks: Sequence[Check]) -> Batch:

@@ -247,6 +247,12 @@ class PartitionStates:
         sql = "SELECT hour, rows FROM partition_states WHERE asset = ? AND hour >= ? AND hour < ?"
         return dict(self._session.query(sql, [asset, hours.start, hours.end]))
 
+    def row_count(self, assets: Iterable[str], hours: HourRange) -> int:
+        """The number of rows that some assets had in these hours when they were last materialized."""
+        sql = f"SELECT sum(rows) FROM partition_states WHERE {_AMONG} AND hour >= $start AND hour < $end"
+        [(count,)] = self._session.query(sql, {"assets": [*assets], "start": hours.start, "end": hours.end})
+        return int(count or 0)
+
     def dropped(self, asset: str, hours: HourRange = EVER) -> set[datetime]:
         """The hours among these that were dropped from the asset and have not been made again."""
         return set(self._dropped_fingerprints(asset, hours))

@@ -147,8 +147,9 @@ ROW = "hour = TIMESTAMPTZ '{hit}' AND rowid = (SELECT max(rowid) FROM {asset} WH
 ROWS = {
     "agent_now": "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",
     "release_comparison": "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'aa' AND measure = 'success_rate'",
+    "tool_health": "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'",
 }
-"""Rows of assets of which the last one need not tell of executions, or has no interval."""
+"""Rows of assets of which the last one need not tell of executions or of an error, or has no interval."""
 
 
 @dataclass(frozen=True)
