@@ -83,11 +83,15 @@ def _together(pipeline: Pipeline, graph: Graph, selected: Sequence[Derived], pla
     """Make and check assets in one transaction; nothing is written or told where each is to have its own."""
     if is_spark(pipeline.settings.warehouse):
         return []
+    has_begun = False
     try:
         with pipeline.write() as session:
+            has_begun = True
             return _made_together(session, pipeline, graph, selected, plan)
-    except _OneByOneError as error:
-        _log.debug("each asset has its own transaction: %s", error)
+    except Exception as error:  # comes again of the asset that it is of
+        if not has_begun:
+            raise
+        _log.debug("each asset has its own transaction: %s: %s", type(error).__name__, error)
         return []
 
 
@@ -96,10 +100,7 @@ def _made_together(
 ) -> Sequence[Event]:
     if PartitionStates(session).row_count(RECORDS, plan.hours.span) > FEW_RECORDS:
         raise _OneByOneError("there are many records")
-    try:
-        events = _made_and_checked(session, pipeline, graph, selected, plan)
-    except Exception as error:  # raised again by the asset that it is of
-        raise _OneByOneError(f"{type(error).__name__}: {error}") from error
+    events = _made_and_checked(session, pipeline, graph, selected, plan)
     failed = [event.check for event in events if isinstance(event, Checked) and event.blocks]
     if failed and any(isinstance(event, Materialized) for event in events):
         raise _OneByOneError(f"{failed[0]} failed")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import duckdb
 import pytest
 from ibis import ir
 
@@ -145,6 +146,15 @@ def test_what_does_not_follow_from_a_failing_check_is_made_also_where_it_was_mad
     assert {*materialized(events)} == {*RECORDS, "health_components", "tool_components", "now_components"}
     assert [event.check for event in events if isinstance(event, Checked) and event.blocks]
     assert not logged.built_hours("agent_health") and logged.built_hours("now_components")
+
+
+def test_a_statement_that_is_interrupted_ends_the_run(logged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> ir.Table:
+        raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+
+    monkeypatch.setattr(system_step, "rows_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        [*run(logged.pipeline, GRAPH, plan(*FLEET))]
 
 
 def test_a_check_that_fails_stops_every_step_that_follows(logged: Project) -> None:
