@@ -16,6 +16,9 @@ from health_assets.core.terminal import printable
 from health_assets.systems.release_comparison.names import MEASURES, MODEL, SUCCESS_RATE, VERSION
 from health_assets.warehouse.session import Session
 
+AGENTS_SHOWN = 50
+"""Agents of a table, since a large fleet has more than anybody reads."""
+
 
 class Form(StrEnum):
     """Forms of comparisons."""
@@ -48,14 +51,18 @@ def compare(
 ) -> None:
     """Compare new versions and models with what ran before them, each with its verdict."""
     from health_assets.apps.releases.forms import as_json, as_markdown
-    from health_assets.systems.release_comparison.newest import by_pair, newest_comparisons
+    from health_assets.systems.release_comparison.newest import by_pair, newest_comparisons, worst_agents
     from health_assets.systems.release_comparison.report import comparisons_table
     from health_assets.warehouse.store import Warehouse
 
     with readable_errors():
         settings = settings_of(None, None, warehouse)
         with Warehouse.of(settings).read() as session:
-            rows = newest_comparisons(session, _hours(session, settings, hour), None if agent is None else [agent], by)
+            hours = _hours(session, settings, hour)
+            agents = None if agent is None else [agent]
+            if agents is None and form is not Form.JSON:
+                agents = worst_agents(session, hours, AGENTS_SHOWN + 1, by)
+            rows = newest_comparisons(session, hours, None if agents is None else agents[:AGENTS_SHOWN], by)
         if form is Form.JSON:
             typer.echo(as_json(rows))
         elif not rows:
@@ -65,6 +72,9 @@ def compare(
             typer.echo(as_markdown(rows))
         else:
             console.print(comparisons_table(by_pair(rows)))
+            if agents is not None and len(agents) > AGENTS_SHOWN:
+                told = f"the worst {AGENTS_SHOWN} of all agents; --agent NAME and --format json have the others"
+                console.print(told, markup=False, highlight=False)
 
 
 def gate(

@@ -2,14 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from health_assets.apps.alerts.incidents import Incident
 from health_assets.apps.alerts.release_rules import ReleaseWorse
-from health_assets_tests.support.alerts_made import at, fill_hour, incidents, look, scored
+from health_assets_tests.support.alerts_made import at, compared, fill_hour, incidents, look, scored
 
 WORDS = {"w": "worse", "b": "better", "n": "no_difference", "?": "not_enough_yet"}
 
@@ -19,20 +18,10 @@ def warehouse(tmp_path: Path) -> Path:
     return tmp_path / "health.duckdb"
 
 
-def row(verdict: str, measure: str = "success_rate", candidate: str = "2") -> dict[str, Any]:
-    return {
-        "agent_id": "a", "dimension": "version", "candidate": candidate, "baseline": "1", "measure": measure,
-        "released_at": at(0), "baseline_starts_at": at(-4), "baseline_runs": 200, "candidate_runs": 100,
-        "baseline_value": 0.95, "candidate_value": 0.8, "difference": -0.15, "difference_low": -0.25,
-        "difference_high": -0.05, "margin": 0.02, "verdict": verdict,
-        "more_runs": 70 if verdict == "not_enough_yet" else None,
-    }  # fmt: skip
-
-
 def told_of(warehouse: Path, verdicts: str, rule: ReleaseWorse | None = None) -> list[Incident]:
     """Incidents of a release with these verdicts in one hour after another; a dash where nothing is compared."""
     for hour, verdict in enumerate(verdicts):
-        rows = [] if verdict == "-" else [row(WORDS[verdict]), row("worse", "cost")]
+        rows = [] if verdict == "-" else [compared("a", WORDS[verdict]), compared("a", "worse", "cost")]
         fill_hour(warehouse, at(hour), [scored("a", 95.0)], release_comparison=rows)
         look(warehouse, [rule or ReleaseWorse()])
     return incidents(warehouse)

@@ -22,7 +22,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.apps.test_alert_deliveries import deliver
-from health_assets_tests.support.alerts_made import keep_hour, look, scored
+from health_assets_tests.support.alerts_made import compared, keep_hour, look, scored
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.receivers import receiver
 
@@ -135,9 +135,16 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
             reason = f"status must be success or failure, not 'secret-{hour}'"
             rejected = {"source_file": "a.jsonl", "line_number": 1, "reason": reason, "lines": 2}
             fleet = {"health_score": 60.0, "agents": 4, "healthy": 1, "degraded": 1, "unhealthy": 2, "inactive": 0}
+            releases = [
+                compared("good", "better"),
+                compared("bad", "worse"),
+                compared("bad", "no_difference", "tokens"),
+                compared("fell", "not_enough_yet"),
+                compared("mine", "worse"),
+            ]
             keep_hour(
                 session, START + hour * HOUR, agents, error_budget=[budget, calm], expectation_results=[check], agent_now=now,
-                rejected_records=[rejected], system_health=[fleet],
+                rejected_records=[rejected], system_health=[fleet], release_comparison=releases if hour == 20 else [],
             )  # fmt: skip
     look(path, [Floor()])
     return path
@@ -180,14 +187,21 @@ def test_a_digest_tells_the_worst_the_fallen_budgets_incidents_and_data(fleet: P
         "Error budgets spent or burning:",
         "· bad 250% spent, 4.0 times as fast as it may over 6 h, 3.0 times as fast as it may over 1 h",
     ]
-    assert lines[7].startswith("Incidents: 2 open; ")
-    assert lines[8].startswith("· 🔴 floor since")
-    assert lines[9] == (
+    lines = lines[7:]
+    assert lines[:3] == [
+        "Releases:",
+        "· bad: version 2 after 1, success rate 95% → 80%, -15.0 points (-25.0 to -5.0): worse",
+        "· good: version 2 after 1, success rate 95% → 80%, -15.0 points (-25.0 to -5.0): better",
+    ]
+    lines = lines[3:]
+    assert lines[0].startswith("Incidents: 2 open; ")
+    assert lines[1].startswith("· 🔴 floor since")
+    assert lines[2] == (
         "Data: 1 hour missing (2026-06-07 10:00 UTC); executions.ids_are_new failed in 12 hours; "
         "46 lines rejected (most: 46 × status must be success or failure)"
     )
     assert "secret-" not in str(digest), "the text of a log stays out of channels"
-    assert lines[10:] == ["Silences: 1 silence in force"]
+    assert lines[3:] == ["Silences: 1 silence in force"]
     assert "mine" not in str(digest)
 
 

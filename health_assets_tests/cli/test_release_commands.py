@@ -16,6 +16,7 @@ from health_assets.apps.releases.gate import (
     exit_code_of,
     judged,
 )
+from health_assets.cli import release_commands
 from health_assets.systems.release_comparison.names import SUCCESS_RATE
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, line
@@ -57,6 +58,17 @@ def test_compare_shows_the_worst_release_first_with_its_interval_and_verdict(pro
     assert lines[1].rstrip().endswith("worse")
     assert "-38.0 pts (" in lines[1]
     assert "no difference\n" in "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def test_compare_shows_the_worst_agents_and_says_that_there_are_others(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release_commands, "AGENTS_SHOWN", 1)
+    code, text = said(project, "compare")
+    *table, told = text.splitlines()
+    assert code == 0 and told == "the worst 1 of all agents; --agent NAME and --format json have the others"
+    assert [line.split()[0] for line in table[1:] if not line.startswith(" ")] == ["a"]
+    assert {row["agent_id"] for row in json.loads(said(project, "compare", "--format", "json")[1])} == {"a", "b"}
 
 
 def test_compare_gives_json_and_markdown(project: Project) -> None:

@@ -37,6 +37,17 @@ def later() -> datetime:
     return datetime.now(UTC) + timedelta(hours=1)
 
 
+def compared(agent: str, verdict: str, measure: str = "success_rate", candidate: str = "2") -> dict[str, Any]:
+    """A row of `release_comparison`."""
+    return {
+        "agent_id": agent, "dimension": "version", "candidate": candidate, "baseline": "1", "measure": measure,
+        "released_at": at(0), "baseline_starts_at": at(-4), "baseline_runs": 200, "candidate_runs": 100,
+        "baseline_value": 0.95, "candidate_value": 0.8, "difference": -0.15, "difference_low": -0.25,
+        "difference_high": -0.05, "margin": 0.02, "verdict": verdict,
+        "more_runs": 70 if verdict == "not_enough_yet" else None,
+    }  # fmt: skip
+
+
 def scored(agent_id: str, score: float | None, *, n: int = 100, covered: int = 24, **columns: Any) -> Row:
     """A row of `agent_health`: what the score lacks was lost to its success rate."""
     state = "inactive" if score is None else "healthy" if score >= 85 else "degraded" if score >= 65 else "unhealthy"

@@ -24,6 +24,8 @@ from health_assets.core.targets import Targets
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.scoring.verdict import FAILING, NOW_FIRST, SUSPECT, now_evidence
 from health_assets.systems.agent_health_model.urgency import with_now
+from health_assets.systems.release_comparison.newest import decided
+from health_assets.systems.release_comparison.texts import sentence
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.rejected_rows import Rejections
 from health_assets.warehouse.session import Session
@@ -59,6 +61,7 @@ def facts(
         "from": period.start.isoformat(),
         "to": period.end.isoformat(),
         **reading.health(),
+        "releases": reading.releases(),
         "incidents": reading.incidents(),
         "quality": reading.quality(),
         "silences": reading.silences(now),
@@ -132,6 +135,18 @@ class _Reading:
         spent = rows.filter((rows.budget_spent >= 1) | is_burning)
         names = ("agent_id", "budget_spent", "burn_rate_6h", "burn_rate_1h")
         return spent.order_by(spent.budget_spent.desc(), "agent_id").select(*names)
+
+    def releases(self) -> list[Facts]:
+        """Verdicts on new versions and models that were compared in the period, the worse ones first."""
+        return [
+            {
+                **{
+                    name: row[name] for name in ("agent_id", "dimension", "candidate", "baseline", "measure", "verdict")
+                },
+                "told": sentence(row),
+            }
+            for row in self._first(decided(self.session, self.period))
+        ]
 
     def _first(self, rows: ir.Table) -> list[Facts]:
         """The first rows of agents that a message may speak of."""

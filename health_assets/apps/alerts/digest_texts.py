@@ -48,6 +48,7 @@ def lines_of(content: dict[str, Any]) -> Iterator[str]:
     yield from _listed("Worst", content["worst"], _worst)
     yield from _listed("Fell most", content["dropped"], _dropped)
     yield from _listed("Error budgets spent or burning", content["budgets"], _budget)
+    yield from _listed("Releases", content.get("releases", []), _release)  # none in digests of earlier versions
     yield from _incidents(content["incidents"])
     yield from _quality(content["quality"])
     yield from _silences(content["silences"])
@@ -81,6 +82,11 @@ def _budget(row: dict[str, Any]) -> str:
     ]
     spent = [] if row["budget_spent"] is None else [f"{row['budget_spent']:.0%} spent"]
     return f"{printable(row['agent_id'], MOST)} {', '.join([*spent, *rates])}"
+
+
+def _release(row: dict[str, Any]) -> str:
+    names = [printable(row[name], MOST) for name in ("agent_id", "dimension", "candidate", "baseline")]
+    return f"{names[0]}: {names[1]} {names[2]} after {names[3]}, {row['told']}"
 
 
 def _incidents(incidents: dict[str, Any]) -> Iterator[str]:

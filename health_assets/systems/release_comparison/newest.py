@@ -8,7 +8,7 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import HourRange
-from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, VERDICTS, WORSE
+from health_assets.systems.release_comparison.names import BETTER, MEASURES, SUCCESS_RATE, VERDICTS, WORSE
 from health_assets.warehouse.session import Session
 
 PAIR = ("agent_id", "dimension", "candidate")
@@ -59,9 +59,20 @@ def compared_and_worse(session: Session, hours: HourRange) -> tuple[int, int]:
     return found["compared"], found["worse"]
 
 
-def worst_agents(session: Session, hours: HourRange, most: int) -> list[str]:
-    """The first agents in the order of `newest_comparisons`."""
+def decided(session: Session, hours: HourRange) -> ir.Table:
+    """The rows of `newest_comparisons` whose verdict is worse or better: worse ones first, then the newest releases."""
     newest = _last_of_each(session.hours_of("release_comparison", hours))
+    rows = newest.filter(newest.verdict.isin([WORSE, BETTER]))
+    measure = rows.measure.cases(*((name, place) for place, name in enumerate(MEASURES)))
+    return rows.order_by(rows.verdict != WORSE, ibis.desc("released_at"), *PAIR, measure)
+
+
+def worst_agents(session: Session, hours: HourRange, most: int, dimension: str | None = None) -> list[str]:
+    """The first agents in the order of `newest_comparisons`, of versions or models alone where one is named."""
+    rows = session.hours_of("release_comparison", hours)
+    if dimension is not None:
+        rows = rows.filter(rows.dimension == dimension)
+    newest = _last_of_each(rows)
     rates = newest.filter(newest.measure == SUCCESS_RATE)
     place = rates.verdict.cases(*((verdict, place) for place, verdict in enumerate(VERDICTS)))
     agents = rates.group_by("agent_id").aggregate(place=place.min()).order_by("place", "agent_id").limit(most)
