@@ -72,9 +72,8 @@ def compare(
             typer.echo(as_markdown(rows))
         else:
             console.print(comparisons_table(by_pair(rows)))
-            if agents is not None and len(agents) > AGENTS_SHOWN:
-                told = f"the worst {AGENTS_SHOWN} of all agents; --agent NAME and --format json have the others"
-                console.print(told, markup=False, highlight=False)
+        if agents is not None and len(agents) > AGENTS_SHOWN:
+            typer.echo(f"the worst {AGENTS_SHOWN} of all agents; --agent NAME and --format json have the others")
 
 
 def gate(
