@@ -23,6 +23,7 @@ from health_assets.defs.partitions import hours_tags
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.pipeline.events import Event
 from health_assets.pipeline.resource import Pipeline
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets_tests.support.projects import RECORD_TABLES, run_steps
 
 ASSETS = (
@@ -120,7 +121,9 @@ class World:
         """Materialize hours, or those of a run request, by the engine: without Dagster and without checks."""
         chosen = dict(tags) if hours is None else hours_tags(hours)
         is_stale = ONLY_STALE_TAG in chosen
-        run_steps(Pipeline(settings=self.settings), requested_hours(chosen), only_stale=is_stale, only=only)
+        with SharedDuckDB() as shared_duckdb:  # as a run in one process has it
+            pipeline = Pipeline(settings=self.settings, shared_duckdb=shared_duckdb)
+            run_steps(pipeline, requested_hours(chosen), only_stale=is_stale, only=only)
 
     def write(self, name: str, records: Sequence[Mapping | str]) -> Path:
         """Write a raw log; a text stands for a line as it is."""
