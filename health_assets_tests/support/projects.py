@@ -234,10 +234,8 @@ class Project:
             )  # fmt: skip
 
     def _begin_with_empty_tables(self) -> None:
-        """Copy a warehouse without rows where there is none: declaring its columns takes a third of loading a line."""
-        path = self.warehouse_path
-        if self.engine == "duckdb" and path.parent.exists() and not path.exists():
-            shutil.copy(_empty_warehouse(catalog.SCHEMA_VERSION, tuple(ALL_TABLES)), path)
+        if self.engine == "duckdb":
+            begin_with_empty_tables(self.warehouse_path)
 
     # -- what came of it --
 
@@ -288,6 +286,12 @@ class Project:
             twin.write_targets(self.targets)
         twin.materialize(hours, only=only)
         return twin
+
+
+def begin_with_empty_tables(path: Path) -> None:
+    """Copy a warehouse without rows where there is none: declaring its columns takes a third of loading a line."""
+    if path.parent.is_dir() and not path.exists():
+        shutil.copy(_empty_warehouse(catalog.SCHEMA_VERSION, tuple(ALL_TABLES)), path)
 
 
 @cache
