@@ -49,14 +49,15 @@ def probed(warehouse: Path, *statuses: str | None) -> list[Incident]:
 def judged(
     warehouse: Path, rule: Rule, table: str, rows: Sequence[Sequence[Row]], targets: Targets | None = None
 ) -> list[Incident]:
-    """Incidents of hours with these rows: the first is judged by itself, and the others, hour by hour, at one look."""
+    """Incidents of hours with these rows: the first is judged by itself, and the others once all are there."""
     first, *others = rows
     fill_hour(warehouse, at(0), [scored("a", 95.0)], **{table: first})
     look(warehouse, [rule], targets=targets)
     with Warehouse(str(warehouse)).write() as session:
         for hour, own in enumerate(others, 1):
             keep_hour(session, at(hour), [scored("a", 95.0)], **{table: own})
-    look(warehouse, [rule], targets=targets)
+    while look(warehouse, [rule], targets=targets).hours:
+        pass
     return incidents(warehouse)
 
 
