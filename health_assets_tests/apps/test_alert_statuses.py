@@ -1,6 +1,7 @@
 """Alerts on the status of health documents, and on what surveyed agents answer."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 from health_assets.apps.alerts.incidents import Incident
 from health_assets.apps.alerts.messages import message_of
 from health_assets.apps.alerts.outbox import OPENED, Notice
+from health_assets.apps.alerts.rules import Rule
 from health_assets.apps.alerts.status_rules import ProbeWorsened, StatusWorsened
 from health_assets.core.targets import AgentTargets, Targets
 from health_assets.scoring.latency_buckets import GAMMA
-from health_assets_tests.support.alerts_made import at, fill_hour, incidents, look, scored
+from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.alerts_made import Row, at, fill_hour, incidents, keep_hour, look, scored
 
 URL = "https://agent.example/.well-known/agent-health"
 
@@ -31,19 +34,30 @@ def document(status: str, *, ratio: float | None = 0.9, n: int = 50, p99: float 
 
 def told_of(warehouse: Path, *statuses: str | None, targets: Targets | None = None) -> list[Incident]:
     """Incidents of a document that had these statuses in one hour after another; None for no row."""
-    for hour, status in enumerate(statuses):
-        rows = [] if status is None else [document(status, ratio=1.0 if status == "healthy" else 0.9)]
-        fill_hour(warehouse, at(hour), [scored("a", 95.0)], agent_health_state=rows)
-        look(warehouse, [StatusWorsened()], targets=targets)
-    return incidents(warehouse)
+    documents = [
+        [] if status is None else [document(status, ratio=1.0 if status == "healthy" else 0.9)] for status in statuses
+    ]
+    return judged(warehouse, StatusWorsened(), "agent_health_state", documents, targets)
 
 
 def probed(warehouse: Path, *statuses: str | None) -> list[Incident]:
     """Incidents of a surveyed agent that answered so; None where nobody asked it."""
-    for hour, status in enumerate(statuses):
-        rows = [] if status is None else [{"url": URL, "name": "planner", "status": status}]
-        fill_hour(warehouse, at(hour), [scored("a", 95.0)], agent_probes=rows)
-        look(warehouse, [ProbeWorsened()])
+    probes = [[] if status is None else [{"url": URL, "name": "planner", "status": status}] for status in statuses]
+    return judged(warehouse, ProbeWorsened(), "agent_probes", probes)
+
+
+def judged(
+    warehouse: Path, rule: Rule, table: str, rows: Sequence[Sequence[Row]], targets: Targets | None = None
+) -> list[Incident]:
+    """Incidents of hours with these rows: the first is judged by itself, and the others once all are there."""
+    first, *others = rows
+    fill_hour(warehouse, at(0), [scored("a", 95.0)], **{table: first})
+    look(warehouse, [rule], targets=targets)
+    with Warehouse(str(warehouse)).write() as session:
+        for hour, own in enumerate(others, 1):
+            keep_hour(session, at(hour), [scored("a", 95.0)], **{table: own})
+    while look(warehouse, [rule], targets=targets).hours:
+        pass
     return incidents(warehouse)
 
 

@@ -1,6 +1,6 @@
 """Alerts of the hour that runs: what opens is told at once, all else once the hour is over."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from health_assets.core.targets import load_targets
 from health_assets_tests.support.alerts_made import incidents
 from health_assets_tests.support.clocks import SetClock, settable_clock
 from health_assets_tests.support.logs_made import START, Record, execution, line
-from health_assets_tests.support.outages import STEPS
 from health_assets_tests.support.projects import Project
 
 ALERTS = Alerts(rules=(RULES["failing_now"](),))
+NOW_STEPS = ("ingest", "health_components", "now_components", "agent_now", "agent_health", "system_health")
+"""The steps that make what these rules look at."""
 OUTAGE = START + 6 * HOUR
 """The hour in which everything begins to fail, ten minutes after its start."""
 
@@ -27,14 +28,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
     return settable_clock(monkeypatch)
 
 
-@pytest.fixture
-def project(tmp_path: Path, clock: SetClock) -> Project:
-    """An agent with a run a minute, judged up to the outage."""
-    project = Project(tmp_path, {}, 4, 24)
+@pytest.fixture(scope="module")
+def well(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """An agent with a run a minute, judged up to the outage; tests change only copies."""
+    project = Project(tmp_path_factory.mktemp("well") / "project", {}, 4, 24)
     add(project, "well", runs(START, OUTAGE))
-    materialize(project, OUTAGE - HOUR, clock, OUTAGE + timedelta(minutes=5))
-    assert looked(project, OUTAGE + timedelta(minutes=8)).hours == [OUTAGE - HOUR]
+    with pytest.MonkeyPatch.context() as changes:
+        materialize(project, OUTAGE - HOUR, settable_clock(changes), OUTAGE + timedelta(minutes=5))
+        assert looked(project, OUTAGE + timedelta(minutes=8)).hours == [OUTAGE - HOUR]
     return project
+
+
+@pytest.fixture
+def project(well: Project, tmp_path: Path) -> Project:
+    return well.copied(tmp_path / "project")
 
 
 def runs(start: datetime, end: datetime, status: str = "success") -> list[Record]:
@@ -47,9 +54,11 @@ def add(project: Project, name: str, records: Iterable[Record]) -> None:
     project.write_log(f"{name}.jsonl", map(line, records))
 
 
-def materialize(project: Project, hour: datetime, clock: SetClock, now: datetime) -> None:
+def materialize(
+    project: Project, hour: datetime, clock: SetClock, now: datetime, only: Sequence[str] = NOW_STEPS
+) -> None:
     clock(now)
-    project.materialize(HourRange.of(hour), only=STEPS)
+    project.materialize(HourRange.of(hour), only=only)
 
 
 def looked(project: Project, now: datetime, alerts: Alerts = ALERTS) -> Watch:
@@ -102,7 +111,7 @@ def test_an_hour_that_a_run_is_making_opens_nothing(project: Project, clock: Set
     add(project, "down", runs(OUTAGE, after(5), "failure"))
     materialize(project, OUTAGE, clock, after(5))
     clock(after(6))
-    project.materialize(HourRange.of(OUTAGE), only=STEPS[:4])
+    project.materialize(HourRange.of(OUTAGE), only=NOW_STEPS[:4])
     assert not looked(project, after(6.1)).opened, "agent_now is of another time than the scores"
     materialize(project, OUTAGE, clock, after(6.2))
     assert looked(project, after(6.3)).opened
@@ -115,7 +124,7 @@ def test_an_earlier_hour_that_is_judged_later_closes_no_incident_of_the_running_
     add(project, "well still", runs(OUTAGE, after(60)))
     add(project, "down", [*runs(after(60), after(65), "failure"), *_of_a_newcomer(after(60))])
     clock(after(65))
-    project.materialize(HourRange(OUTAGE, OUTAGE + 2 * HOUR), only=STEPS)
+    project.materialize(HourRange(OUTAGE, OUTAGE + 2 * HOUR), only=NOW_STEPS)
     opened = looked(project, after(65.1), alerts).opened
     assert {one.subject_id for one in opened} == {"a", "new"}, "the hour before is still to be judged"
     seen = looked(project, after(68), alerts)
@@ -139,13 +148,13 @@ def test_an_agent_without_a_run_so_far_is_no_agent_without_data(project: Project
 
 
 def test_a_fast_burn_is_over_with_the_hour_that_ends_well(project: Project, clock: SetClock) -> None:
-    alerts = Alerts(rules=(RULES["budget_burn_fast"](good_hours=1),))
+    alerts, steps = Alerts(rules=(RULES["budget_burn_fast"](good_hours=1),)), (*NOW_STEPS, "error_budget")
     add(project, "down", runs(OUTAGE, after(50), "failure"))
-    materialize(project, OUTAGE, clock, after(50))
+    materialize(project, OUTAGE, clock, after(50), steps)
     [opened] = looked(project, after(50.1), alerts).opened
     assert "16.7 times as fast as it may in the last hour, and 20.0 times in the last 5 minutes" in opened.reason
     add(project, "well again", runs(after(50), after(60)))
-    materialize(project, OUTAGE, clock, after(65))
+    materialize(project, OUTAGE, clock, after(65), steps)
     [closed] = looked(project, after(68), alerts).closed
     assert (closed.closed_at, closed.is_recovered) == (after(60), True)
     assert closed.recovery == "a: 5 of 5 executions succeeded in the last 5 minutes, 10 of 60 in the last hour"

@@ -15,7 +15,7 @@ from health_assets.apps.serving.history.series import SERIES, WHOLE
 from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import World, fill_all, world_of
-from health_assets_tests.support.projects import Project
+from health_assets_tests.support.projects import FLEET, Project
 
 HOURS = HourRange(START, START + 30 * HOUR)
 """More than a day, so that one day is put together and the next is not."""
@@ -33,6 +33,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> World:
     project.write_log("a.jsonl", _lines(HOURS))
     project.materialize(HOURS)
     return world_of(project, HOURS)
+
+
+def _copy(world: World, folder: Path) -> World:
+    """The same hours and history in a folder of their own, which a test may change."""
+    return world_of(world.project.copied(folder), world.hours)
 
 
 def _scores(world: World, agent_id: str) -> list[tuple]:
@@ -78,15 +83,13 @@ def test_a_day_that_is_over_is_one_file_and_the_newest_has_its_own(written: Worl
     assert len(account.series["agents"].days[first]) == 1
 
 
-def test_a_late_line_changes_the_hours_that_it_changes_in_the_warehouse(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.write_log("a.jsonl", _lines(HOURS))
-    project.materialize(HOURS)
-    world = world_of(project, HOURS)
+def test_a_late_line_changes_the_hours_that_it_changes_in_the_warehouse(written: World, tmp_path: Path) -> None:
+    world = _copy(written, tmp_path / "copy")
+    project = world.project
     project.write_log(
         "late.jsonl", [line(execution("late", "agent-1", START + 3 * HOUR + timedelta(minutes=30), status="failure"))]
     )
-    project.materialize(HOURS, only_stale=True)
+    project.materialize(HOURS, only_stale=True, only=[*FLEET, "evidence_components", "score_evidence"])
     before = _scores(world, "agent-1")
     world.copy()
     assert _scores(world, "agent-1") == _expected(world, "agent-1") != before
@@ -109,11 +112,9 @@ def test_a_filling_in_many_steps_ends_where_one_step_does(written: World, monkey
         assert history.of("agents", key, HOURS).to_pylist() == written.history.of("agents", key, HOURS).to_pylist()
 
 
-def test_hours_beyond_the_days_kept_are_forgotten_and_their_files_removed(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.write_log("a.jsonl", _lines(HOURS))
-    project.materialize(HOURS)
-    world = world_of(project, HOURS)
+def test_hours_beyond_the_days_kept_are_forgotten_and_their_files_removed(written: World, tmp_path: Path) -> None:
+    world = _copy(written, tmp_path / "copy")
+    project = world.project
     settings = project.settings.model_copy(update={"history_days": 1})
     folder = project.folder / "history"
     for _ in range(2):  # files that an older account names go one filling later
@@ -130,7 +131,7 @@ def test_hours_beyond_the_days_kept_are_forgotten_and_their_files_removed(tmp_pa
 def test_the_history_of_another_warehouse_is_not_taken_for_this_one_s(written: World, tmp_path: Path) -> None:
     other = Project(tmp_path)
     other.write_log("a.jsonl", _lines(HourRange.of(START), agents=1))
-    other.materialize(HourRange.of(START))
+    other.materialize(HourRange.of(START), only=FLEET)
     folder = tmp_path / "history"
     fill_all(written.project, folder, HOURS.end)
     fill_all(other, folder, HOURS.end)
@@ -144,13 +145,11 @@ def test_two_processes_do_not_fill_one_folder_at_once(written: World, tmp_path: 
     assert not (tmp_path / ACCOUNT).exists()
 
 
-def test_who_reads_by_an_older_account_looks_again_when_its_files_are_gone(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.write_log("a.jsonl", _lines(HOURS))
-    project.materialize(HOURS)
-    world = world_of(project, HOURS)
+def test_who_reads_by_an_older_account_looks_again_when_its_files_are_gone(written: World, tmp_path: Path) -> None:
+    world = _copy(written, tmp_path / "copy")
+    project = world.project
     reader = History(project.folder / "history")
-    project.materialize(HOURS)
+    project.materialize(HOURS, only=FLEET)
     project.change("UPDATE partition_states SET materialized_at = materialized_at + INTERVAL '1 second'")
     for _ in range(3):
         world.copy()

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +31,7 @@ from health_assets_tests.support.projects import (
     assert_same_tables,
     command_environment,
     command_line,
+    declared_systems,
 )
 from health_assets_tests.support.receivers import receiver
 
@@ -41,6 +42,12 @@ TABLES = ("executions", "agent_health", "system_health", "session_scores")
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path, None, 2, 4)
+
+
+@pytest.fixture
+def _few_systems() -> Iterator[None]:
+    with declared_systems("agent_health_model", "agent_now"):
+        yield
 
 
 def wait_until(holds: Callable[[], bool], otherwise: str) -> None:
@@ -120,6 +127,7 @@ def test_what_it_leaves_is_what_a_clean_rebuild_makes_and_another_look_finds_not
     assert project.query("SELECT max(materialized_at) FROM partition_states") == before
 
 
+@pytest.mark.usefixtures("_few_systems")
 def test_a_tick_scores_the_hour_that_runs_and_tells_of_its_outage(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,9 +160,10 @@ def test_a_tick_scores_the_hour_that_runs_and_tells_of_its_outage(
     assert project.query("SELECT max(materialized_at) FROM partition_states WHERE asset = 'agent_now'") > before
 
 
+@pytest.mark.usefixtures("_few_systems")
 def test_alerts_are_told_where_the_logs_cannot_be_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write_log("a.jsonl", [line(execution("e1", "planner", START))])
-    project.materialize(HourRange.of(START))
+    project.materialize(HourRange.of(START), only=FLEET)
     project.raw.rename(project.folder / "elsewhere")
     with receiver() as pager:
         alerts = project.folder / "alerts.yaml"
@@ -165,6 +174,7 @@ def test_alerts_are_told_where_the_logs_cannot_be_read(project: Project, monkeyp
         assert "hour_late" in str(pager.bodies)
 
 
+@pytest.mark.usefixtures("_few_systems")
 def test_without_the_setting_the_hour_that_runs_is_left_for_later(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,7 +344,7 @@ def ticks(project: Project, monkeypatch: pytest.MonkeyPatch, opened: Opened) -> 
     monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
     project.now = NOW
     set_clock(NOW)
-    project.materialize(HourRange.of(START))
+    project.materialize(HourRange.of(START), only=[*FLEET, "agent_health_short", "now_components", "agent_now"])
     found = Ticks(project, opened, set_clock)
     assert found.opens(0), "it is the first"
     assert found.opens(2), "the hour is judged"
@@ -343,6 +353,7 @@ def ticks(project: Project, monkeypatch: pytest.MonkeyPatch, opened: Opened) -> 
     return found
 
 
+@pytest.mark.usefixtures("_few_systems")
 def test_a_tick_with_nothing_new_opens_no_warehouse_until_anything_changes_that_it_follows_from(
     project: Project, ticks: Ticks
 ) -> None:
@@ -372,6 +383,7 @@ def test_a_tick_with_nothing_new_opens_no_warehouse_until_anything_changes_that_
     assert ticks.opens(3), "the clock was set back"
 
 
+@pytest.mark.usefixtures("_few_systems")
 def test_a_tick_looks_again_once_the_clock_makes_anything_due(project: Project, ticks: Ticks) -> None:
     assert not ticks.opens(6)
     assert ticks.opens(12), "an event is no longer in the future"
@@ -382,6 +394,7 @@ def test_a_tick_looks_again_once_the_clock_makes_anything_due(project: Project, 
     assert ticks.opens(36), "an hour is over"
 
 
+@pytest.mark.usefixtures("_few_systems")
 def test_a_warehouse_that_was_written_a_moment_ago_is_looked_into_again(
     ticks: Ticks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START
+from health_assets_tests.support.projects import begin_with_empty_tables
 
 Row = dict[str, Any]
 ARROW = {
@@ -72,6 +73,7 @@ def insert(session: Session, table: str, hour: datetime, rows: Iterable[Row]) ->
 
 def fill_hour(warehouse: Path, hour: datetime, agents: Sequence[Row] = (), **tables: Sequence[Row]) -> None:
     """An hour as a run leaves it: its scores, other tables, and that it was materialized."""
+    begin_with_empty_tables(warehouse)
     with Warehouse(str(warehouse)).write() as session:
         keep_hour(session, hour, agents, **tables)
 

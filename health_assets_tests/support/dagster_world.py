@@ -23,7 +23,8 @@ from health_assets.defs.partitions import hours_tags
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.pipeline.events import Event
 from health_assets.pipeline.resource import Pipeline
-from health_assets_tests.support.projects import RECORD_TABLES, run_steps
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
+from health_assets_tests.support.projects import RECORD_TABLES, begin_with_empty_tables, run_steps
 
 ASSETS = (
     "raw_logs", "spans", "executions", "cancellations", "trigger_events", "model_calls", "tool_calls", "signals", "evaluations", "judgements", "agent_updates",
@@ -120,7 +121,10 @@ class World:
         """Materialize hours, or those of a run request, by the engine: without Dagster and without checks."""
         chosen = dict(tags) if hours is None else hours_tags(hours)
         is_stale = ONLY_STALE_TAG in chosen
-        run_steps(Pipeline(settings=self.settings), requested_hours(chosen), only_stale=is_stale, only=only)
+        begin_with_empty_tables(Path(self.settings.warehouse))
+        with SharedDuckDB() as shared_duckdb:  # as a run in one process has it
+            pipeline = Pipeline(settings=self.settings, shared_duckdb=shared_duckdb)
+            run_steps(pipeline, requested_hours(chosen), only_stale=is_stale, only=only)
 
     def write(self, name: str, records: Sequence[Mapping | str]) -> Path:
         """Write a raw log; a text stands for a line as it is."""
@@ -155,6 +159,7 @@ class World:
         on_event: Callable[[Event], None] = lambda _: None,
     ) -> dg.ExecuteInProcessResult:
         """Run all assets, or some, and their checks for some hours, or with the tags of a run request."""
+        begin_with_empty_tables(Path(self.settings.warehouse))
         job = self.definitions(Pipeline(settings=self.settings, on_event=on_event)).resolve_job_def(JOB)
         chosen = dict(tags) if hours is None else hours_tags(hours)
         selection = None if assets == ASSETS else [dg.AssetKey(name) for name in assets]

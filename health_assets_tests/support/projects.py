@@ -234,10 +234,8 @@ class Project:
             )  # fmt: skip
 
     def _begin_with_empty_tables(self) -> None:
-        """Copy a warehouse without rows where there is none: declaring its columns takes a third of loading a line."""
-        path = self.warehouse_path
-        if self.engine == "duckdb" and path.parent.exists() and not path.exists():
-            shutil.copy(_empty_warehouse(catalog.SCHEMA_VERSION, tuple(ALL_TABLES)), path)
+        if self.engine == "duckdb":
+            begin_with_empty_tables(self.warehouse_path)
 
     # -- what came of it --
 
@@ -290,6 +288,12 @@ class Project:
         return twin
 
 
+def begin_with_empty_tables(path: Path) -> None:
+    """Copy a warehouse without rows where there is none: declaring its columns takes a third of loading a line."""
+    if path.parent.is_dir() and not path.exists():
+        shutil.copy(_empty_warehouse(catalog.SCHEMA_VERSION, tuple(ALL_TABLES)), path)
+
+
 @cache
 def _empty_warehouse(version: int, tables: tuple[str, ...]) -> Path:
     del version, tables
@@ -333,15 +337,28 @@ def tick(
 @contextlib.contextmanager
 def declared_as_made(pipeline: Pipeline) -> Iterator[None]:
     """Declare only the assets of which the warehouse has any hour: else all that a test leaves out would be due."""
-    systems, derived = dict(SYSTEMS), dict(DERIVED)
     try:
         with pipeline.waiting_at_most(1.0).read() as session:
             made = PartitionStates(session).assets()
     except (NoWarehouseError, WarehouseBusyError):
-        made = {*derived}
-    some = {system: tuple(asset for asset in assets if asset.name in made) for system, assets in systems.items()}
+        made = {*DERIVED}
+    some = {system: tuple(asset for asset in assets if asset.name in made) for system, assets in SYSTEMS.items()}
+    with _declared({system: assets for system, assets in some.items() if assets}):
+        yield
+
+
+@contextlib.contextmanager
+def declared_systems(*names: str) -> Iterator[None]:
+    """Declare these systems alone: for tests of what makes all systems, but is about no single one."""
+    with _declared({name: SYSTEMS[name] for name in names}):
+        yield
+
+
+@contextlib.contextmanager
+def _declared(some: Mapping[str, tuple[Derived, ...]]) -> Iterator[None]:
+    systems, derived = dict(SYSTEMS), dict(DERIVED)
     try:
-        _declare({system: assets for system, assets in some.items() if assets})
+        _declare(some)
         yield
     finally:
         _declare(systems)

@@ -30,6 +30,7 @@ from health_assets.schema.catalog import describe
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START
+from health_assets_tests.support.projects import begin_with_empty_tables
 
 HOUR = START + timedelta(hours=13)
 PATIENCE_S = 120.0
@@ -49,6 +50,7 @@ Row = dict[str, Any]
 
 def fill(warehouse: Path, hour: datetime = HOUR, **tables: Sequence[Row]) -> None:
     """Replace an hour of these tables; a column that a row does not name is null, or where it may not be, something."""
+    begin_with_empty_tables(warehouse)
     with Warehouse(str(warehouse)).write() as session:
         for table, rows in tables.items():
             hours = HourRange.of(hour)

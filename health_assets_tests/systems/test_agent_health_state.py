@@ -74,10 +74,6 @@ def states(
     return {(row["hour"], row["agent_id"]): row for row in project.rows("agent_health_state")}
 
 
-def state(project: Project, records: Sequence[Record], hour: datetime = START, agent_id: str = "a") -> Row:
-    return states(project, records, HourRange.of(hour))[hour, agent_id]
-
-
 def assert_states_equal_the_reference(project: Project, hours: Sequence[datetime]) -> list[Row]:
     """Every column of every row; returns the rows."""
     records, _ = reference.read_lines(project.raw)
@@ -109,54 +105,69 @@ def is_equal(name: str, found: Any, expected: Any) -> bool:
 # -- worked examples -----------------------------------------------------------------------------------------------------
 
 
-def test_the_status_follows_from_the_number_of_samples_and_the_response_ratio(tmp_path: Path) -> None:
-    cases = [  # executions, failures, status
-        (0, 0, "unknown"),
-        (9, 0, "unknown"),
-        (9, 9, "unknown"),
-        (10, 0, "healthy"),
-        (20, 1, "healthy"),  # 19 of 20 is 0.95
-        (19, 1, "degraded"),  # 18 of 19 is 0.947
-        (10, 5, "degraded"),  # 0.50
-        (11, 6, "unhealthy"),  # 5 of 11 is 0.45
-        (10, 10, "unhealthy"),
-    ]
-    project = Project(tmp_path / "project", {"agents": {str(place): {} for place in range(len(cases))}})
+STATUSES = [  # executions, failures, status
+    (0, 0, "unknown"),
+    (9, 0, "unknown"),
+    (9, 9, "unknown"),
+    (10, 0, "healthy"),
+    (20, 1, "healthy"),  # 19 of 20 is 0.95
+    (19, 1, "degraded"),  # 18 of 19 is 0.947
+    (10, 5, "degraded"),  # 0.50
+    (11, 6, "unhealthy"),  # 5 of 11 is 0.45
+    (10, 10, "unhealthy"),
+]
+SLOWEST = {"just below": (29.0, "healthy"), "just above": (31.0, "degraded")}
+"""Of agents with 50 executions of 2 s, how long one more takes, and the status where the baseline is 10 s."""
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """By agent, the rows of one hour that the tests below look at."""
+    agents = {str(place): {} for place in range(len(STATUSES))} | {"listed": {}, "gone": {"retired": True}}
+    targets = {"defaults": {"baseline_latency_ms": 10_000}, "agents": agents}
+    seconds = list(range(1, 201))
+    Random(1).shuffle(seconds)
     records = [
-        one for place, (count, failures, _) in enumerate(cases) for one in runs(str(place), START, count, failures)
-    ]
-    found = states(project, records, HourRange.of(START))
-    for place, (count, failures, status) in enumerate(cases):
-        row = found[START, str(place)]
+        *(one for place, (count, failures, _) in enumerate(STATUSES) for one in runs(str(place), START, count, failures)),
+        *(one for agent in SLOWEST for one in runs(agent, START, 50)),
+        *(execution(agent, agent, START + 55 * MINUTE, runtime_s) for agent, (runtime_s, _) in SLOWEST.items()),
+        *(execution(f"e{s}", "1 to 200 s", START + place * MINUTE / 5, s) for place, s in enumerate(seconds)),
+        *runs("gone", START, 10),
+    ]  # fmt: skip
+    project = Project(tmp_path_factory.mktemp("examples") / "project", targets)
+    return {agent_id: row for (_, agent_id), row in states(project, records, HourRange.of(START)).items()}
+
+
+def test_the_status_follows_from_the_number_of_samples_and_the_response_ratio(examples: dict[str, Row]) -> None:
+    for place, (count, failures, status) in enumerate(STATUSES):
+        row = examples[str(place)]
         assert (row["status"], row["sample_count"]) == (status, count)
         assert row["response_ratio"] == ((count - failures) / count if count else None)
         assert row["error_ratio"] == (failures / count if count else None)
         assert row["last_healthy_at"] == (START + HOUR if status == "healthy" else None)
 
 
-def test_an_agent_whose_p99_is_over_three_times_its_baseline_is_degraded(tmp_path: Path) -> None:
-    cases = {"just below": (29.0, "healthy"), "just above": (31.0, "degraded")}
-    project = Project(tmp_path / "project", {"defaults": {"baseline_latency_ms": 10_000}})
-    records = [
-        record
-        for agent, (runtime_s, _) in cases.items()
-        for record in [*runs(agent, START, 50), execution(agent, agent, START + 55 * MINUTE, runtime_s)]
-    ]
-    found = states(project, records, HourRange.of(START))
-    for agent, (runtime_s, status) in cases.items():
-        row = found[START, agent]
+def test_an_agent_whose_p99_is_over_three_times_its_baseline_is_degraded(examples: dict[str, Row]) -> None:
+    for agent, (runtime_s, status) in SLOWEST.items():
+        row = examples[agent]
         assert row["latency_p50_ms"] == pytest.approx(2_000, rel=WITHIN)
         assert row["latency_p99_ms"] == pytest.approx(runtime_s * 1000, rel=WITHIN)  # rank 51 of 51
         assert (row["status"], row["baseline_latency_ms"]) == (status, 10_000)
 
 
-def test_the_quantiles_are_those_at_the_nearest_ranks(project: Project) -> None:
+def test_the_quantiles_are_those_at_the_nearest_ranks(examples: dict[str, Row]) -> None:
     """Of 200 runtimes of 1 to 200 s, rank 100 is the median and rank 198 the 99th percentile."""
-    seconds = list(range(1, 201))
-    Random(1).shuffle(seconds)
-    row = state(project, [execution(f"e{s}", "a", START + place * MINUTE / 5, s) for place, s in enumerate(seconds)])
+    row = examples["1 to 200 s"]
     assert row["latency_p50_ms"] == pytest.approx(100_000, rel=WITHIN)
     assert row["latency_p99_ms"] == pytest.approx(198_000, rel=WITHIN)
+
+
+def test_a_retired_agent_has_no_document_and_one_that_is_only_listed_is_unknown(examples: dict[str, Row]) -> None:
+    assert "gone" not in examples
+    listed = examples["listed"]
+    assert (listed["status"], listed["sample_count"], listed["calibration_trend"]) == ("unknown", 0, "stable")
+    assert listed["latency_p50_ms"] is None
+    assert listed["measurement_window_seconds"] == 86_400
 
 
 def test_a_change_of_the_response_ratio_by_more_than_a_tenth_is_a_trend(tmp_path: Path) -> None:
@@ -229,54 +240,59 @@ def told_changes(project: Project) -> dict[tuple[int, str], tuple[Any, ...]]:
     return told
 
 
-def test_changes_are_told_however_long_ago_they_were(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
+@pytest.fixture(scope="module")
+def changed_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The agents of `changing` in 13 hours that were made at once; tests change only copies."""
+    project = Project(tmp_path_factory.mktemp("changed") / "project", window_hours=1, lookback_hours=3)
     states(project, changing(), hours_from(START, 13))
-    told = told_changes(project)
+    return project
+
+
+def test_changes_are_told_however_long_ago_they_were(changed_once: Project) -> None:
+    told = told_changes(changed_once)
     assert told[0, "a"] == (0.5, None, 31 / 60)
     assert told[12, "a"] == (12.5, 12.0, 31 / 60), (
         "the look-back has seen none of it for hours, and no agent in hour 10"
     )
     assert (told[8, "c"], told[9, "b"], told[11, "b"]) == ((None, None, None), (None, 1.0, None), (None, 3.0, None))
-    rows = [(row["agent_id"], (row["hour"] - START) // HOUR) for row in project.rows("agent_changes")]
+    rows = [(row["agent_id"], (row["hour"] - START) // HOUR) for row in changed_once.rows("agent_changes")]
     assert sorted(rows) == [("a", 0), ("a", 1), ("a", 12), ("b", 0), ("b", 9), ("c", 0)]
 
 
-def test_changes_are_the_same_in_whatever_order_hours_are_materialized(tmp_path: Path) -> None:
+def test_changes_are_the_same_in_whatever_order_hours_are_materialized(tmp_path: Path, changed_once: Project) -> None:
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
     project.write_log("a.jsonl", [line(record) for record in changing()])
-    whole = project.clean_rebuild(hours_from(START, 13), "whole", only=STEPS)
     for first in (12, 4, 9, 0, 6, 2):
         project.materialize(hours_from(START + first * HOUR, min(3, 13 - first)), only=STEPS)
     assert_same_tables(
         project.tables(names=["agent_changes", "agent_health_state"]),
-        whole.tables(names=["agent_changes", "agent_health_state"]),
+        changed_once.tables(names=["agent_changes", "agent_health_state"]),
     )
 
 
-@pytest.mark.parametrize(
-    "late",
-    [
-        [update("a", START + 45 * MINUTE, "restart")],
-        [update("c", START + 45 * MINUTE, "model_change")],
-        [execution("b late", "b", START + 45 * MINUTE, model="m2")],
-        [execution("c late", "c", START + 45 * MINUTE, model="m0")],
-        [update("b", START + 45 * MINUTE, "capability_update"), update("a", START + 10 * MINUTE, "restart")],
-    ],
-)
-def test_a_late_change_is_told_in_every_later_hour_and_gone_with_its_line(tmp_path: Path, late: list[Record]) -> None:
-    project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
-    hours, touched = hours_from(START, 13), hours_from(START, 3)
-    states(project, changing(), hours)
+LATE_CHANGES = [
+    [update("a", START + 45 * MINUTE, "restart")],
+    [update("c", START + 45 * MINUTE, "model_change")],
+    [execution("b late", "b", START + 45 * MINUTE, model="m2")],
+    [execution("c late", "c", START + 45 * MINUTE, model="m0")],
+    [update("b", START + 45 * MINUTE, "capability_update"), update("a", START + 10 * MINUTE, "restart")],
+]
+
+
+def test_a_late_change_is_told_in_every_later_hour_and_gone_with_its_line(
+    tmp_path: Path, changed_once: Project
+) -> None:
+    """Each change takes the place of the one before it in a log, and at the end that log is empty."""
+    project, touched = changed_once.copied(tmp_path / "project"), hours_from(START, 3)
     before = told_changes(project)
-    project.write_log("late.jsonl", [line(record) for record in late])
-    project.materialize(touched, only=STEPS)
-    assert told_changes(project) != before
-    assert_states_equal_the_reference(project, list(hours))
-    project.write_log("late.jsonl", [])
-    project.materialize(touched, only=STEPS)
-    assert told_changes(project) == before
-    assert_states_equal_the_reference(project, list(hours))
+    told = []
+    for late in [*LATE_CHANGES, []]:
+        project.write_log("late.jsonl", [line(record) for record in late])
+        project.materialize(touched, only=STEPS)
+        told.append(told_changes(project))
+        assert_states_equal_the_reference(project, list(hours_from(START, 13)))
+    assert before not in told[:-1]
+    assert told[-1] == before
 
 
 def test_changes_outlive_what_retention_drops(tmp_path: Path) -> None:
@@ -346,15 +362,15 @@ def test_a_model_changes_by_an_update_or_when_an_execution_shows_another_one(tmp
 
 
 def test_a_model_change_is_seen_however_far_its_executions_are_apart(tmp_path: Path) -> None:
-    """m1 at hour 0, m2 at hour 4: beyond the look-back of 3 hours."""
-    project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
-    records = [execution("e1", "a", START, model="m1"), execution("e2", "a", START + 4 * HOUR, model="m2")]
-    one_run = states(project, records, hours_from(START, 7))
-    told = {n: one_run[START + n * HOUR, "a"]["days_since_model_change"] for n in (0, 4, 5, 6)}
-    assert told == {0: None, 4: 1 / 24, 5: 2 / 24, 6: 3 / 24}
-    by_hour = Project(tmp_path / "by hour", None, 1, 3)
+    """m1 at hour 0, m2 at hour 3: beyond the look-back of 2 hours."""
+    project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
+    records = [execution("e1", "a", START, model="m1"), execution("e2", "a", START + 3 * HOUR, model="m2")]
+    one_run = states(project, records, hours_from(START, 5))
+    told = {n: one_run[START + n * HOUR, "a"]["days_since_model_change"] for n in (0, 3, 4)}
+    assert told == {0: None, 3: 1 / 24, 4: 2 / 24}
+    by_hour = Project(tmp_path / "by hour", None, 1, 2)
     by_hour.write_log("a.jsonl", [line(record) for record in records])
-    for hour in hours_from(START, 7):  # an hour alone reads other code than a range
+    for hour in hours_from(START, 5):  # an hour alone reads other code than a range
         by_hour.materialize(HourRange.of(hour), only=STEPS)
     assert_same_tables(by_hour.tables(names=["agent_health_state"]), project.tables(names=["agent_health_state"]))
 
@@ -386,15 +402,6 @@ def test_the_latest_capability_update_is_told(tmp_path: Path) -> None:
     assert told == [at[1], at[2], at[2], at[2]]
 
 
-def test_a_retired_agent_has_no_document_and_one_that_is_only_listed_is_unknown(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", {"agents": {"listed": {}, "gone": {"retired": True}}})
-    found = states(project, [*runs("a", START, 10), *runs("gone", START, 10)], HourRange.of(START))
-    assert {agent_id: row["status"] for (_, agent_id), row in found.items()} == {"a": "healthy", "listed": "unknown"}
-    listed = found[START, "listed"]
-    assert (listed["sample_count"], listed["calibration_trend"], listed["latency_p50_ms"]) == (0, "stable", None)
-    assert listed["measurement_window_seconds"] == 86_400
-
-
 # -- last healthy, in any order ------------------------------------------------------------------------------------------
 
 HEALTHY_HOURS = (0, 1, 4, 13)
@@ -420,10 +427,16 @@ def told_last_healthy(project: Project) -> dict[int, int | None]:
     }
 
 
-def test_last_healthy_is_the_end_of_the_latest_healthy_window(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
+@pytest.fixture(scope="module")
+def up_and_down_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The agent of `up_and_down` in 15 hours that were made at once; tests change only copies."""
+    project = Project(tmp_path_factory.mktemp("up and down") / "project", window_hours=1, lookback_hours=2)
     states(project, up_and_down(), hours_from(START, 15))
-    assert told_last_healthy(project) == {
+    return project
+
+
+def test_last_healthy_is_the_end_of_the_latest_healthy_window(up_and_down_once: Project) -> None:
+    assert told_last_healthy(up_and_down_once) == {
         0: 0, 1: 1, 2: 1, 3: 1, 4: 4, 5: 4, 6: 4, 7: 4, 12: 4, 13: 13, 14: 13,
     }  # fmt: skip
 
@@ -456,10 +469,10 @@ def test_last_healthy_is_the_same_in_whatever_order_hours_are_materialized(tmp_p
     assert project.built_hours("agent_health_state") >= set(hours)
 
 
-def test_an_hour_that_is_no_longer_healthy_changes_what_later_hours_tell(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", window_hours=1, lookback_hours=2)
-    hours = hours_from(START, 15)
-    states(project, up_and_down(), hours)
+def test_an_hour_that_is_no_longer_healthy_changes_what_later_hours_tell(
+    tmp_path: Path, up_and_down_once: Project
+) -> None:
+    project, hours = up_and_down_once.copied(tmp_path / "project"), hours_from(START, 15)
     before = dict(project.query("SELECT hour, changed_at FROM partition_states WHERE asset = 'agent_health_state'"))
     project.write_log("late.jsonl", [line(record) for record in runs("a", START + 4.5 * HOUR, 10, 10)])
     project.materialize(HourRange.of(START + 4 * HOUR), only=STEPS)

@@ -216,7 +216,12 @@ def test_known_agents_without_executions_are_quiet(project: Project) -> None:
 # -- against the reference ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "lookback_hours"), [(1, 168), (2, 8), (3, 24), (4, 4)])
+@pytest.mark.parametrize(
+    ("seed", "lookback_hours"),
+    [
+        (1, 168), (4, 4), *(pytest.param(*more, marks=pytest.mark.nightly) for more in [(2, 8), (3, 24)]),
+    ],
+)  # fmt: skip
 def test_every_verdict_of_random_logs_equals_the_reference(tmp_path: Path, seed: int, lookback_hours: int) -> None:
     project = make_random_project(tmp_path, seed, 3, lookback_hours)
     hours = hours_from(START, 40)
@@ -311,7 +316,7 @@ def test_the_docs_table_of_delays_is_what_the_tests_assert() -> None:
         assert f"| {trouble} | `{verdict}` | {said} |" in page
 
 
-@pytest.mark.parametrize("executions", [6, 12])
+@pytest.mark.parametrize("executions", [6, pytest.param(12, marks=pytest.mark.nightly)])
 def test_of_agents_that_are_as_good_as_expected_few_are_failing_at_any_minute_of_an_hour(executions: int) -> None:
     """The docs say 2 of 10,000 hours, looked at every minute; by chance 30,000 hours may have some more."""
     hours, random = 30_000, np.random.default_rng(executions)

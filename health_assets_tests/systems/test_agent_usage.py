@@ -76,9 +76,25 @@ def test_tokens_cost_and_the_cost_of_a_success_are_those_of_the_window(tmp_path:
     assert (rows[1]["window_start"], rows[1]["window_end"], rows[1]["hours_covered"]) == (START, START + 2 * HOUR, 2)
 
 
-def test_what_no_execution_tells_is_unknown_and_never_0(project: Project) -> None:
-    records = [run(1), run(1, agent_id="b", output_tokens=0), run(1, agent_id="c", cost_usd=0)]
-    silent, tokens, free = usage(project, records, HourRange.of(START))
+@pytest.fixture(scope="module")
+def amounts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """By agent, the usage of an hour in which each tells other amounts."""
+    records = [
+        run(1, agent_id="silent"),
+        run(1, agent_id="tokens", output_tokens=0),
+        run(1, agent_id="free", cost_usd=0),
+        run(1, agent_id="some", cost_usd=3),
+        run(2, agent_id="some"),
+        run(3, agent_id="some"),
+        run(4, agent_id="some", status="failure"),
+        run(1, agent_id="failing", cost_usd=3, status="failure"),
+    ]
+    project = Project(tmp_path_factory.mktemp("amounts") / "project")
+    return {row["agent_id"]: row for row in usage(project, records, HourRange.of(START))}
+
+
+def test_what_no_execution_tells_is_unknown_and_never_0(amounts: dict[str, Row]) -> None:
+    silent, tokens, free = (amounts[name] for name in ("silent", "tokens", "free"))
     assert {name: silent[name] for name in NOTHING} == NOTHING
     assert (silent["executions_with_tokens"], silent["executions_with_cost"]) == (0, 0)
     assert {name: tokens[name] for name in NOTHING} == NOTHING | {"output_tokens": 0}
@@ -87,14 +103,14 @@ def test_what_no_execution_tells_is_unknown_and_never_0(project: Project) -> Non
     assert (free["executions_with_tokens"], free["executions_with_cost"]) == (0, 1)
 
 
-def test_where_some_executions_tell_their_cost_it_is_counted_how_many(project: Project) -> None:
-    (row,) = usage(project, [run(1, cost_usd=3), run(2), run(3), run(4, status="failure")], HourRange.of(START))
+def test_where_some_executions_tell_their_cost_it_is_counted_how_many(amounts: dict[str, Row]) -> None:
+    row = amounts["some"]
     assert (row["executions"], row["successes"], row["executions_with_cost"]) == (4, 3, 1)
     assert (row["cost_usd"], row["cost_per_success_usd"]) == (3.0, 1.0)
 
 
-def test_without_a_success_there_is_no_cost_of_one(project: Project) -> None:
-    (row,) = usage(project, [run(1, cost_usd=3, status="failure")], HourRange.of(START))
+def test_without_a_success_there_is_no_cost_of_one(amounts: dict[str, Row]) -> None:
+    row = amounts["failing"]
     assert (row["successes"], row["cost_usd"], row["cost_per_success_usd"]) == (0, 3.0, None)
 
 
@@ -247,7 +263,7 @@ def test_usage_of_random_logs_equals_the_reference_and_one_hour_equals_its_part_
     assert len({row["user_id"] for row in parts}) == 3
     made = project.tables(hours, ["agent_usage", "usage_breakdown"])
     assert_equal_rows(made["usage_breakdown"], parts, ["hour", *reference_agent_usage.BY_PART])
-    for hour in hours:
+    for hour in list(hours)[::3]:
         project.materialize(HourRange.of(hour), only=[*made])
     assert_same_tables(project.tables(hours, [*made]), made)
 
@@ -264,7 +280,7 @@ def test_late_records_and_any_order_of_hours_give_the_same_tables(tmp_path: Path
     project.materialize(hours_from(START + 4 * HOUR, 4), only=STEPS)
     project.write_log("late.jsonl", late)
     project.materialize(hours, only=STEPS, only_stale=True)
-    for hour in (6, 0, 3):
+    for hour in (6, 3):
         project.materialize(HourRange.of(START + hour * HOUR), only=STEPS)
     assert_same_tables(project.tables(hours, TABLES), clean.tables(hours, TABLES))
 

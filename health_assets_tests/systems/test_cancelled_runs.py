@@ -26,7 +26,8 @@ from health_assets_tests.support.logs_made import (
     random_targets,
 )
 from health_assets_tests.support.projects import (
-    ENGINES,
+    DUCKDB_BY_DAY,
+    FLEET,
     Project,
     Row,
     assert_lines_are_conserved,
@@ -60,8 +61,8 @@ def cancelled(execution_id: str, hour: int = 0, agent_id: str = "a", **fields: A
     return cancellation(execution_id, agent_id, START + hour * HOUR + HOUR / 2, **fields)
 
 
-def made_of(project: Project, records: Sequence[Record], hours: HourRange, only: Sequence[str] | None = STEPS) -> None:
-    """Materialize hours of these records: the steps that show cancelled runs, others, or all."""
+def made_of(project: Project, records: Sequence[Record], hours: HourRange, only: Sequence[str] = STEPS) -> None:
+    """Materialize hours of these records: the steps that show cancelled runs, or others."""
     project.write_log("a.jsonl", [line(record) for record in records])
     project.materialize(hours, only=only)
 
@@ -99,7 +100,9 @@ def without_counts(rows: list[Row]) -> list[Row]:
 
 def test_a_fleet_of_nothing_but_cancelled_runs_has_no_score(project: Project) -> None:
     records = [cancelled("e1", session_id="s"), cancelled("e2", 1, session_id="s")]
-    made_of(project, records, hours_from(START, 3), only=None)
+    scores = (*FLEET, "now_components", "agent_now", "computed_signals", "evaluated_signals", "trace_risks",
+              "task_consistency", "agent_reliability")  # fmt: skip
+    made_of(project, records, hours_from(START, 3), only=scores)
     assert {(row["state"], row["health_score"], row["n"]) for row in project.rows("agent_health")} == {
         ("inactive", None, 0)
     }
@@ -137,9 +140,26 @@ def test_what_cancelled_runs_took_stands_beside_what_executions_did(tmp_path: Pa
     assert tuple(part[name] for name in took) == (1, 100, 5, 0.25)
 
 
-def test_an_agent_whose_every_run_was_cancelled_has_its_usage(project: Project) -> None:
-    made_of(project, [cancelled("x", cost_usd=2.0, input_tokens=9)], HourRange.of(START))
-    [row] = project.rows("agent_usage")
+@pytest.fixture(scope="module")
+def one_hour(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """An hour of agents with cancelled runs; tests change only copies."""
+    project = Project(tmp_path_factory.mktemp("hour") / "project")
+    records = [
+        cancelled("x", session_id="of x", cost_usd=2.0, input_tokens=9),
+        cancelled("e", agent_id="both", session_id="of both"),
+        execution("e", "both", START, session_id="of both"),
+    ]
+    made_of(project, records, HourRange.of(START))
+    return project
+
+
+def row_of(project: Project, table: str, agent_id: str) -> Row:
+    [row] = [row for row in project.rows(table) if row["agent_id"] == agent_id]
+    return row
+
+
+def test_an_agent_whose_every_run_was_cancelled_has_its_usage(one_hour: Project) -> None:
+    row = row_of(one_hour, "agent_usage", "a")
     assert (row["executions"], row["cost_usd"], row["cost_per_success_usd"]) == (0, None, None)
     assert (row["cancelled_runs"], row["cancelled_input_tokens"], row["cancelled_cost_usd"]) == (1, 9, 2.0)
 
@@ -161,32 +181,41 @@ def test_a_call_that_comes_late_is_added_to_its_cancelled_run_and_one_that_goes_
 # -- sessions ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_tells_how_many_of_its_runs_were_cancelled_in_the_look_back(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", None, 1, 3)
+@pytest.fixture(scope="module")
+def short_look_back(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Six hours with a look-back of 3, with a session of an execution and cancelled runs, and one of these alone."""
+    project = Project(tmp_path_factory.mktemp("look-back") / "project", None, 1, 3)
     records = [
         execution("e", "a", START, session_id="s", status="failure"),
         cancelled("x0", 0, session_id="s"),
         cancelled("x2", 2, session_id="s"),
         cancelled("other", 2),
+        cancelled("x", 0, "c", session_id="cancelled"),
+        cancelled("y", 4, "b", session_id="cancelled"),
     ]
     made_of(project, records, hours_from(START, 6))
+    return project
+
+
+def test_a_session_tells_how_many_of_its_runs_were_cancelled_in_the_look_back(short_look_back: Project) -> None:
     told = [
-        (row["hour"], row["runs"], row["failures"], row["cancelled_runs"]) for row in project.rows("session_scores")
+        (row["hour"], row["runs"], row["failures"], row["cancelled_runs"])
+        for row in short_look_back.rows("session_scores")
+        if row["session_id"] == "s"
     ]
     assert told == [(START, 1, 1, 1), (START + 2 * HOUR, 1, 1, 2)], "the look-back of the last one holds the execution"
 
 
-def test_a_session_of_nothing_but_cancelled_runs_has_a_row_without_a_score(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", None, 1, 3)
-    made_of(project, [cancelled("x", 0, session_id="s"), cancelled("y", 4, "b", session_id="s")], hours_from(START, 6))
-    first, last = project.rows("session_scores")
-    for row, agent_id in ((first, "a"), (last, "b")):
+def test_a_session_of_nothing_but_cancelled_runs_has_a_row_without_a_score(short_look_back: Project) -> None:
+    rows = short_look_back.rows("session_scores")
+    first, last = (row for row in rows if row["session_id"] == "cancelled")
+    for row, agent_id in ((first, "c"), (last, "b")):
         assert (row["agent_id"], row["cancelled_runs"], row["runs"], row["failures"]) == (agent_id, 1, 0, 0)
         assert (row["total_traces"], row["traces_evaluated"], row["raw_risk"]) == (0, 0, None)
         assert (row["agent_reliability"], row["flagged_traces"]) == (1.0, []), "as of any session that nobody evaluated"
     console = Console(file=StringIO(), width=160)
-    with project.warehouse.read() as session:
-        sessions_report.print_block(console, session, hours_from(START, 6))
+    with short_look_back.warehouse.read() as session:
+        sessions_report.print_block(console, session, HourRange(START + 3 * HOUR, START + 6 * HOUR))
     assert console.file.getvalue().split("\n")[1] == (
         "Sessions: none scored: 1 without signals, not evaluated  1 with cancelled runs"
     )
@@ -195,7 +224,7 @@ def test_a_session_of_nothing_but_cancelled_runs_has_a_row_without_a_score(tmp_p
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
 def test_late_repeated_and_changed_records_in_any_order_come_to_what_a_rebuild_does(
     tmp_path: Path, engine: str
 ) -> None:
@@ -224,9 +253,8 @@ def test_late_repeated_and_changed_records_in_any_order_come_to_what_a_rebuild_d
     assert len(identities) == len(set(identities)) > 12
 
 
-def test_a_run_that_has_a_cancellation_and_an_execution_counts_as_both(project: Project) -> None:
-    made_of(project, [cancelled("e", session_id="s"), execution("e", "a", START, session_id="s")], HourRange.of(START))
-    [usage], [session] = project.rows("agent_usage"), project.rows("session_scores")
+def test_a_run_that_has_a_cancellation_and_an_execution_counts_as_both(one_hour: Project) -> None:
+    usage, session = (row_of(one_hour, table, "both") for table in ("agent_usage", "session_scores"))
     assert (usage["executions"], usage["cancelled_runs"], session["runs"], session["cancelled_runs"]) == (1, 1, 1, 1)
 
 
@@ -234,11 +262,11 @@ def test_a_run_that_has_a_cancellation_and_an_execution_counts_as_both(project: 
     ("asset", "change", "check"),
     [
         ("usage_components", "UPDATE usage_components SET cancelled_runs = 2", "sums_agree_with_the_executions"),
-        ("agent_usage", "UPDATE agent_usage SET cancelled_runs = 0", "every_row_has_a_run"),
+        ("agent_usage", "UPDATE agent_usage SET cancelled_runs = 0 WHERE agent_id = 'a'", "every_row_has_a_run"),
         ("agent_usage", "UPDATE agent_usage SET cancelled_cost_usd = -1", "amounts_are_not_negative"),
         (
             "session_scores",
-            "UPDATE session_scores SET cancelled_runs = 0",
+            "UPDATE session_scores SET cancelled_runs = 0 WHERE agent_id = 'a'",
             "every_session_has_a_trace_or_a_cancelled_run",
         ),
         ("session_scores", "DELETE FROM session_scores", "every_session_of_the_hour_is_scored"),
@@ -251,9 +279,9 @@ def test_a_run_that_has_a_cancellation_and_an_execution_counts_as_both(project: 
     ],
 )
 def test_a_check_fails_where_a_table_of_cancelled_runs_is_wrong(
-    project: Project, asset: str, change: str, check: str
+    one_hour: Project, tmp_path: Path, asset: str, change: str, check: str
 ) -> None:
-    made_of(project, [cancelled("x", session_id="s", cost_usd=1.0)], HourRange.of(START))
+    project = one_hour.copied(tmp_path / "project")
 
     def failing() -> set[str]:
         with project.warehouse.read() as session:

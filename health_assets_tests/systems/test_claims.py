@@ -15,8 +15,9 @@ from health_assets.systems.agent_health_model.claims import OVERDUE_HOURS, claim
 from health_assets.systems.agent_health_model.names import CLAIMS
 from health_assets.systems.suites import SUITES
 from health_assets_tests.support.logs_made import START, Record, execution, line
-from health_assets_tests.support.projects import ENGINES, FLEET, Project, hours_from
+from health_assets_tests.support.projects import DUCKDB_BY_DAY, ENGINES, Project, hours_from
 
+STEPS = ("ingest", "health_components", "agent_health")
 MINUTE = HOUR / 60
 ONE_HOUR = hours_from(START, 1)
 TARGETS = {
@@ -24,6 +25,7 @@ TARGETS = {
     "agents": {
         "strict": {"sla_s": 60},
         "slow": {"expected_runtime_s": 10, "long_running_factor": 5},
+        "liar": {"expected_runtime_s": 10, "long_running_factor": 5},
         "gone": {"retired": True},
     },
     "names": [{"match": "pod-.*", "agent": "pod"}],
@@ -43,7 +45,7 @@ def call(call_id: str, status: str, minute: float = 29, kind: str = "tool_call",
 def made(folder: Path, *records: Record, hours: HourRange = ONE_HOUR, engine: str = "duckdb") -> Project:
     project = Project(folder, TARGETS, engine=engine)
     project.write_log("a.jsonl", map(line, records))
-    project.materialize(hours, only=FLEET)
+    project.materialize(hours, only=STEPS)
     return project
 
 
@@ -93,13 +95,6 @@ def test_every_claim_that_evidence_contradicts_is_counted_by_agent(tmp_path: Pat
     assert set(CLAIMS) <= set(result.samples.columns)
 
 
-def test_the_latest_of_them_is_told_with_its_line(tmp_path: Path) -> None:
-    project = made(tmp_path, run("e1", "a", error="x"), run("e3", "a", 50, error="x"), run("e2", "a", 40, error="x"))
-    [row] = found(project)
-    assert (row["event_id"], row["source_file"], row["line_number"]) == ("e3", "a.jsonl", 2)
-    assert row["happened_at"] == START + 50 * MINUTE and row["runs"] == 3
-
-
 BELIEVED: tuple[dict[str, Any], ...] = (
     {"status": "failure", "error": "Timeout", "error_count": 12},
     {"error": "  \n"},
@@ -140,13 +135,58 @@ def test_claims_that_nothing_contradicts_are_believed(tmp_path: Path) -> None:
     assert found(project) == [] and checked(project).success
 
 
-def test_limits_are_those_of_records_and_targets(tmp_path: Path) -> None:
+CLAIMS_OF_LIES = {"successes_with_an_error", "successes_with_many_errors", "untimed_long_runs"}
+LIES = {"error": "x", "error_count": 12, "is_timed": False}
+
+
+@pytest.fixture(scope="module")
+def contradicted(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Runs of `CONTRADICTED`, of an agent with three errors, of one that lies always, and of one that knows no start."""
+    return made(
+        tmp_path_factory.mktemp("contradicted"),
+        run("first", "errs", error="x"),
+        run("last", "errs", 50, error="x"),
+        run("second", "errs", 40, error="x"),
+        *_numbered(fields for fields, _ in CONTRADICTED),
+        *(run(f"lie {n}", "liar", n, 600, **LIES) for n in range(20)),
+        run("t1", "times", is_timed=False),
+        run("t2", "times"),
+        run("t3", "times", is_timed=True),
+    )
+
+
+def test_the_latest_of_them_is_told_with_its_line(contradicted: Project) -> None:
+    [row] = [row for row in found(contradicted) if row["agent_id"] == "errs"]
+    assert (row["event_id"], row["source_file"], row["line_number"]) == ("last", "a.jsonl", 2)
+    assert row["happened_at"] == START + 50 * MINUTE and row["runs"] == 3
+
+
+def test_limits_are_those_of_records_and_targets(contradicted: Project) -> None:
     records = _numbered(fields for fields, _ in CONTRADICTED)
     expected = {(record["agent_id"], claim): 1 for record, (_, claim) in zip(records, CONTRADICTED, strict=True)}
-    assert counts(made(tmp_path, *records)) == expected
+    others = {("errs", "successes_with_an_error"): 3} | {("liar", claim): 20 for claim in CLAIMS_OF_LIES}
+    assert counts(contradicted) == expected | others
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+def test_scores_stay_what_the_sources_make_of_the_claims(contradicted: Project) -> None:
+    [row] = [row for row in contradicted.rows("agent_health") if row["agent_id"] == "liar"]
+    assert row["health_score"] == 100.0 and row["state"] == "healthy"
+    assert {claim for agent_id, claim in counts(contradicted) if agent_id == "liar"} == CLAIMS_OF_LIES
+
+
+def test_what_a_line_says_of_its_times_is_kept_where_it_says_that_nobody_knows_the_start(
+    contradicted: Project,
+) -> None:
+    known = {
+        row["execution_id"]: (row["started_at"], row["runtime_s"], row["untimed_s"])
+        for row in contradicted.rows("executions")
+        if row["agent_id"] == "times"
+    }
+    start: datetime = START + 29 * MINUTE
+    assert known == {"t1": (None, None, 60.0), "t2": (start, 60.0, None), "t3": (start, 60.0, None)}
+
+
+@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)  # the test above runs the same statements on both
 def test_a_success_with_one_good_call_is_believed(tmp_path: Path, engine: str) -> None:
     records = [
         run("r", "a"), call("c1", "failure", agent_id="a", execution_id="r"),
@@ -170,7 +210,7 @@ def test_a_success_with_one_good_call_is_believed(tmp_path: Path, engine: str) -
     assert counts(project) == counts(project, hours) == expected
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
 def test_a_run_that_ended_with_a_failed_call_and_no_line_is_counted_once_it_is_overdue(
     tmp_path: Path, engine: str
 ) -> None:
@@ -195,25 +235,3 @@ def test_a_run_that_ended_with_a_failed_call_and_no_line_is_counted_once_it_is_o
     assert {row["claim"] for row in rows} == {"failing_runs_without_end"}
     one_by_one = [row for hour in hours for row in found(project, HourRange.of(hour))]
     assert one_by_one == rows
-
-
-def test_scores_stay_what_the_sources_make_of_the_claims(tmp_path: Path) -> None:
-    lies = made(
-        tmp_path / "lies",
-        *(run(f"e{n}", "slow", n, 600, error="x", error_count=12, is_timed=False) for n in range(20)),
-    )
-    [row] = [row for row in lies.rows("agent_health") if row["agent_id"] == "slow"]
-    assert row["health_score"] == 100.0 and row["state"] == "healthy"
-    assert counts(lies) == {
-        ("slow", claim): 20 for claim in ("successes_with_an_error", "successes_with_many_errors", "untimed_long_runs")
-    }
-
-
-def test_what_a_line_says_of_its_times_is_kept_where_it_says_that_nobody_knows_the_start(tmp_path: Path) -> None:
-    project = made(tmp_path, run("e1", "a", is_timed=False), run("e2", "a"), run("e3", "a", is_timed=True))
-    known = {
-        row["execution_id"]: (row["started_at"], row["runtime_s"], row["untimed_s"])
-        for row in project.rows("executions")
-    }
-    start: datetime = START + 29 * MINUTE
-    assert known == {"e1": (None, None, 60.0), "e2": (start, 60.0, None), "e3": (start, 60.0, None)}

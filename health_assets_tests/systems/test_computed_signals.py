@@ -34,26 +34,89 @@ def answer(place: int, text: str) -> Record:
     return {name: value for name, value in call(place).items() if name != "tool"} | own
 
 
-def computed(project: Project, *records: Record, **said: Any) -> Row:
-    """What is computed of an execution with these calls."""
-    run = execution("e", "a", END, session_id="s", **said)
-    project.write_log("a.jsonl", [line(record) for record in [*records, run]])
-    project.materialize(HOUR_ONE, only=STEPS)
-    [row] = project.rows("computed_signals")
-    return row
-
-
-def repeated(project: Project, *calls: dict[str, Any]) -> int:
-    return computed(project, *(call(place, **fields) for place, fields in enumerate(calls)))["repeated_steps"]
-
-
 # -- by hand -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_that_a_later_call_of_the_same_tool_repaired_counts_half(project: Project) -> None:
-    row = computed(
-        project, call(1, status="failure"), call(2, tool="fetch", status="failure"), call(3), call(4, tool="write")
-    )
+REPEATS = [
+    ({"result": "pending"}, {"result": "done"}, 0),
+    ({}, {}, 0),  # nobody knows whether the results are the same
+    ({"status": "failure", "error": "down"}, {"status": "failure", "error": "down"}, 1),
+    ({"status": "failure", "error": "down"}, {"status": "failure", "error": "429"}, 0),
+    ({"status": "failure"}, {"result": ""}, 0),
+    ({"result": {"id": "call_a1b2c3d4", "rows": 2}}, {"result": {"id": "call_e5f6a7b8", "rows": 2}}, 1),
+    ({"result": "at 2026-06-07T13:00:00Z"}, {"result": "at 2026-06-07T13:00:05Z"}, 1),
+    ({"result": "order 12345"}, {"result": "order 12346"}, 0),
+]
+"""What came of a call, what came of the same call after it, and how many repeat."""
+CYCLES = [
+    ([ASKED_A, ASKED_B, ASKED_A, ASKED_B], 2),
+    ([ASKED_A, ASKED_B, ASKED_A, ASKED_B, ASKED_A], 3),
+    ([ASKED_A, ASKED_B, ASKED_C] * 2, 3),
+    ([ASKED_A, ASKED_A, ASKED_B] * 2, 3),
+    ([ASKED_A, ASKED_B, ASKED_A], 0),
+    ([ASKED_A] * 6, 0),  # whoever asks again gets another answer each time, as one who waits for something
+    ([ASKED_A, ASKED_B, ASKED_C, ASKED_B, ASKED_A], 0),
+    ([{"tool": "a"}, {"tool": "b"}] * 2, 0),  # of unknown arguments
+]
+"""Calls, each with a result of its own, and how many repeat."""
+CASES: dict[str, list[Record]] = {
+    "repaired": [call(1, status="failure"), call(2, tool="fetch", status="failure"), call(3), call(4, tool="write")],
+    "faults": [call(1, error="HTTP 503"), call(2, status="failure"), call(3, status="failure", error="429")],
+    "success first": [call(1), call(2, status="failure")],
+    "same result": [
+        call(1, **ASKED_A, **ANSWER), call(2, **ASKED_B, **ANSWER), call(3, **ASKED_A, result=" 3  FOUND"),
+    ],
+    "answers": [answer(1, "Let me look."), answer(2, "let me look."), answer(3, "Let me look.")],
+    "two runs": [
+        call(1, arguments="a", status="failure"), call(2), call(3, execution_id="second", arguments="a"),
+        execution("second", "a", END, session_id="two runs"),
+    ],
+    "no calls": [],
+    "stated": [
+        call(1, status="failure"), execution("with signals", "a", END, session_id="stated", signals={"coherence": 0.9}),
+    ],
+    "another agent": [call(1), call(2, status="failure", agent_id="b"), call(3, status="failure", agent_id=None)],
+    "earlier hour": [call(-30, status="failure"), call(1)],
+    **{
+        f"repeat {n}": [call(place, **ASKED_A, **fields) for place, fields in enumerate(case[:2])]
+        for n, case in enumerate(REPEATS)
+    },
+    **{
+        f"cycle {n}": [call(place, **fields, result=place) for place, fields in enumerate(calls)]
+        for n, (calls, _) in enumerate(CYCLES)
+    },
+}  # fmt: skip
+"""The records of each run of the module's project, whose agent and session have its name."""
+
+
+@pytest.fixture(scope="module")
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("by hand") / "project")
+    records = [execution(name, name, END, session_id=name) for name in CASES]
+    for name, own in CASES.items():
+        for record in own:
+            of_case = {key: name for key, value in (("execution_id", "e"), ("agent_id", "a")) if record[key] == value}
+            if "call_id" in record:
+                of_case["call_id"] = f"{name} {record['call_id']}"
+            records.append(record | of_case)
+    project.write_log("a.jsonl", map(line, records))
+    project.materialize(HOUR_ONE, only=STEPS)
+    return project
+
+
+def computed(project: Project, name: str) -> Row:
+    """What is computed of a run."""
+    [row] = [row for row in project.rows("computed_signals") if row["execution_id"] == name]
+    return row
+
+
+def session_of(project: Project, name: str) -> Row:
+    [session] = [row for row in project.rows("session_scores") if row["session_id"] == name]
+    return session
+
+
+def test_a_failure_that_a_later_call_of_the_same_tool_repaired_counts_half(by_hand: Project) -> None:
+    row = computed(by_hand, "repaired")
     assert (row["tool_calls"], row["tool_failures"], row["repaired_failures"]) == (4, 2, 1)
     assert row["signal_tool_correctness"] == 0.625, "2 successes and half a one of 4"
     assert (row["steps"], row["signal_loop_detection"]) == (0, None), "no call tells its arguments"
@@ -88,104 +151,62 @@ def test_a_fault_is_told_from_a_failure_of_the_agents_own_by_the_error(tmp_path:
     assert found == set(FAULTS)
 
 
-def test_a_fault_is_a_call_that_failed(project: Project) -> None:
-    row = computed(
-        project, call(1, error="HTTP 503"), call(2, status="failure"), call(3, status="failure", error="429")
-    )
+def test_a_fault_is_a_call_that_failed(by_hand: Project) -> None:
+    row = computed(by_hand, "faults")
     assert (row["tool_failures"], row["tool_faults"]) == (2, 1)
 
 
-def test_a_success_before_a_failure_repairs_nothing(project: Project) -> None:
-    assert computed(project, call(1), call(2, status="failure"))["signal_tool_correctness"] == 0.5
+def test_a_success_before_a_failure_repairs_nothing(by_hand: Project) -> None:
+    assert computed(by_hand, "success first")["signal_tool_correctness"] == 0.5
 
 
-def test_the_same_call_with_the_same_result_repeats(project: Project) -> None:
-    row = computed(
-        project, call(1, **ASKED_A, **ANSWER), call(2, **ASKED_B, **ANSWER), call(3, **ASKED_A, result=" 3  FOUND")
-    )
+def test_the_same_call_with_the_same_result_repeats(by_hand: Project) -> None:
+    row = computed(by_hand, "same result")
     assert (row["steps"], row["repeated_steps"]) == (3, 1)
     assert row["signal_loop_detection"] == pytest.approx(2 / 3, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "count"),
-    [
-        ({"result": "pending"}, {"result": "done"}, 0),
-        ({}, {}, 0),  # nobody knows whether the results are the same
-        ({"status": "failure", "error": "down"}, {"status": "failure", "error": "down"}, 1),
-        ({"status": "failure", "error": "down"}, {"status": "failure", "error": "429"}, 0),
-        ({"status": "failure"}, {"result": ""}, 0),
-        ({"result": {"id": "call_a1b2c3d4", "rows": 2}}, {"result": {"id": "call_e5f6a7b8", "rows": 2}}, 1),
-        ({"result": "at 2026-06-07T13:00:00Z"}, {"result": "at 2026-06-07T13:00:05Z"}, 1),
-        ({"result": "order 12345"}, {"result": "order 12346"}, 0),
-    ],
-)
-def test_a_call_repeats_where_the_same_came_of_it(
-    project: Project, first: dict[str, Any], second: dict[str, Any], count: int
-) -> None:
-    assert repeated(project, ASKED_A | first, ASKED_A | second) == count
+@pytest.mark.parametrize("number", range(len(REPEATS)))
+def test_a_call_repeats_where_the_same_came_of_it(by_hand: Project, number: int) -> None:
+    assert computed(by_hand, f"repeat {number}")["repeated_steps"] == REPEATS[number][2]
 
 
-@pytest.mark.parametrize(
-    ("calls", "count"),
-    [
-        ([ASKED_A, ASKED_B, ASKED_A, ASKED_B], 2),
-        ([ASKED_A, ASKED_B, ASKED_A, ASKED_B, ASKED_A], 3),
-        ([ASKED_A, ASKED_B, ASKED_C] * 2, 3),
-        ([ASKED_A, ASKED_A, ASKED_B] * 2, 3),
-        ([ASKED_A, ASKED_B, ASKED_A], 0),
-        ([ASKED_A] * 6, 0),  # whoever asks again gets another answer each time, as one who waits for something
-        ([ASKED_A, ASKED_B, ASKED_C, ASKED_B, ASKED_A], 0),
-        ([{"tool": "a"}, {"tool": "b"}] * 2, 0),  # of unknown arguments
-    ],
-)  # fmt: skip
-def test_a_cycle_of_two_or_three_calls_repeats_whatever_came_of_them(
-    project: Project, calls: list[dict[str, Any]], count: int
-) -> None:
-    assert repeated(project, *(fields | {"result": place} for place, fields in enumerate(calls))) == count
+@pytest.mark.parametrize("number", range(len(CYCLES)))
+def test_a_cycle_of_two_or_three_calls_repeats_whatever_came_of_them(by_hand: Project, number: int) -> None:
+    assert computed(by_hand, f"cycle {number}")["repeated_steps"] == CYCLES[number][1]
 
 
-def test_an_answer_of_a_model_repeats_unless_the_execution_ends_with_it(project: Project) -> None:
-    row = computed(project, answer(1, "Let me look."), answer(2, "let me look."), answer(3, "Let me look."))
+def test_an_answer_of_a_model_repeats_unless_the_execution_ends_with_it(by_hand: Project) -> None:
+    row = computed(by_hand, "answers")
     assert (row["steps"], row["repeated_steps"], row["signal_tool_correctness"]) == (3, 1, None)
 
 
-def test_no_score_rests_on_computed_signals_and_the_session_tells_their_counts(project: Project) -> None:
-    calls = [call(1, arguments="a", status="failure"), call(2), call(3, execution_id="other", arguments="a")]
-    runs = [execution(name, "a", END, session_id="s") for name in ("e", "other")]
-    project.write_log("a.jsonl", [line(record) for record in [*calls, *runs]])
-    project.materialize(HOUR_ONE, only=STEPS)
-    traces = {row["trace_id"]: row for row in project.rows("trace_risks")}
-    assert {row["step_risk"] for row in traces.values()} == {None}
-    assert [traces["e"][name] for name in SHOWN] == [2, 1, 1, 0]
-    [session] = project.rows("session_scores")
+def test_no_score_rests_on_computed_signals_and_the_session_tells_their_counts(by_hand: Project) -> None:
+    traces = {row["trace_id"]: row for row in by_hand.rows("trace_risks") if row["session_id"] == "two runs"}
+    assert {name: trace["step_risk"] for name, trace in traces.items()} == {"two runs": None, "second": None}
+    assert [traces["two runs"][name] for name in SHOWN] == [2, 1, 1, 0]
+    session = session_of(by_hand, "two runs")
     assert (session["traces_evaluated"], session["agent_reliability"], session["raw_risk"]) == (0, 1, None)
     assert [session[name] for name in SHOWN] == [3, 1, 2, 0]
 
 
-def test_a_session_of_runs_without_calls_tells_no_counts(project: Project) -> None:
-    project.write_log("a.jsonl", [line(execution("e", "a", END, session_id="s"))])
-    project.materialize(HOUR_ONE, only=STEPS)
-    [session] = project.rows("session_scores")
-    assert [session[name] for name in SHOWN] == [None] * 4
+def test_a_session_of_runs_without_calls_tells_no_counts(by_hand: Project) -> None:
+    assert [session_of(by_hand, "no calls")[name] for name in SHOWN] == [None] * 4
 
 
-def test_stated_signals_score_and_counts_stand_beside_them(project: Project) -> None:
-    other = execution("other", "a", END, session_id="s", signals={"coherence": 0.9})
-    computed(project, call(1, status="failure"), other)
-    [session] = project.rows("session_scores")
+def test_stated_signals_score_and_counts_stand_beside_them(by_hand: Project) -> None:
+    session = session_of(by_hand, "stated")
     assert (session["total_traces"], session["traces_evaluated"], session["agent_reliability"]) == (2, 1, 0.9)
     assert (session["tool_calls"], session["tool_failures"]) == (1, 1)
 
 
-def test_calls_of_another_agents_execution_of_the_same_id_do_not_count(project: Project) -> None:
-    row = computed(project, call(1), call(2, status="failure", agent_id="b"), call(3, status="failure", agent_id=None))
+def test_calls_of_another_agents_execution_of_the_same_id_do_not_count(by_hand: Project) -> None:
+    row = computed(by_hand, "another agent")
     assert (row["tool_calls"], row["tool_failures"]) == (2, 1), "one that names no agent belongs to every one"
 
 
-def test_a_call_of_an_earlier_hour_counts(project: Project) -> None:
-    project.write_log("early.jsonl", [line(call(-30, status="failure"))])
-    assert computed(project, call(1))["signal_tool_correctness"] == 0.75
+def test_a_call_of_an_earlier_hour_counts(by_hand: Project) -> None:
+    assert computed(by_hand, "earlier hour")["signal_tool_correctness"] == 0.75
 
 
 # -- what instrumentors record -----------------------------------------------------------------------------------------

@@ -113,59 +113,90 @@ def test_a_score_a_boolean_and_a_category_become_signals(tables: Project) -> Non
     assert session["traces_evaluated"] == 1
 
 
-def test_the_first_entry_that_matches_counts(project: Project) -> None:
-    project.write_targets(
-        evaluators(
-            {"match": "quality", "signal": "coherence"},
-            {"match": "qual.*", "signal": "confidence"},
-        )
-    )
-    write(project, result("quality", value=0.5), result("quality of tools", value=0.25), result("a quality", value=1))
-    project.materialize(HOUR_ONE, only=STEPS)
-    assert values(project.rows("evaluated_signals")) == {
+MAPPING = evaluators(
+    {"match": "quality", "signal": "coherence"},
+    {"match": "qual.*", "signal": "confidence"},
+    {"match": "stars", "signal": "confidence", "scale": [1, 5]},
+    {"match": "grade", "signal": "confidence", "categories": {"good": 1}},
+    {"match": "share", "signal": "confidence"},
+    {"match": "moment .*", "signal": "confidence"},
+    {"match": "pii", "violation": "high"},
+)
+RESULTS: dict[str, list[Record]] = {
+    "first entry": [result("quality", value=0.5), result("quality of tools", value=0.25), result("a quality", value=1)],
+    "outside": [result("stars", value=5.5), result("stars", value=0), result("stars", label="great")],
+    "no category": [result("grade", label="Good"), result("grade", label="good")],
+    "result before": [result("share", 40, value=0.8)],
+    "result after": [result("share", 50, value=0.8)],
+    "violating": [result("pii", value=0)],
+    "good": [result("pii", value=1)],
+    "self-reported": [result("pii", value=1)],
+    "cleared": [result("pii", value=0)],
+}
+"""Of each run, which is also an agent, what evaluators said of it."""
+
+
+@pytest.fixture(scope="module")
+def mapped(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Runs with the results of `RESULTS` and what else the tests below say of them; nobody changes it."""
+    project = Project(tmp_path_factory.mktemp("mapped") / "project", MAPPING)
+    own = {"self-reported": {"violations": [{"constraint": "c", "severity": "low"}]}}
+    runs = [execution(name, name, END, task_id=name, session_id=name, **own.get(name, {})) for name in RESULTS]
+    results = [record | {"execution_id": name} for name, records in RESULTS.items() for record in records]
+    at = (START + timedelta(minutes=45)).isoformat()
+    stated = [
+        {"type": "signals", "execution_id": name, "at": at, "confidence": 0.1}
+        for name in ("result before", "result after")
+    ]
+    project.write_log("a.jsonl", map(line, [*runs, *results, *stated]))
+    at = (START + timedelta(minutes=35)).isoformat()
+    cleared = {"type": "judgement", "execution_id": "cleared", "at": at, "violations": [], "judged_by": "person"}
+    project.write_log("judgements/people.jsonl", [line(cleared)])
+    events = [event(f"moment {name}", score__value=value) for name, value in (("a", 0.75), ("b", 0.25), ("c", 0.5))]
+    project.write_log("t.jsonl", [otlp_line(agent(1, 1, END) | {"events": events})])
+    project.materialize(HOUR_ONE, only=WITH_RELIABILITY)
+    return project
+
+
+def signals_of(project: Project, execution_id: str) -> list[Row]:
+    return [row for row in project.rows("evaluated_signals") if row["execution_id"] == execution_id]
+
+
+def trace_of(project: Project, execution_id: str) -> Row:
+    [trace] = [row for row in project.rows("trace_risks") if row["trace_id"] == execution_id]
+    return trace
+
+
+def reliability_of(project: Project, agent_id: str) -> Row:
+    [row] = [row for row in project.rows("agent_reliability") if row["agent_id"] == agent_id]
+    return row
+
+
+def test_the_first_entry_that_matches_counts(mapped: Project) -> None:
+    assert values(signals_of(mapped, "first entry")) == {
         ("quality", "coherence"): 0.5,
         ("quality of tools", "confidence"): 0.25,
     }
 
 
-@pytest.mark.parametrize("told", [{"value": 5.5}, {"value": 0}, {"label": "great"}])
-def test_what_an_entry_cannot_take_states_no_signal(project: Project, told: Record) -> None:
-    project.write_targets(evaluators({"match": "q", "signal": "confidence", "scale": [1, 5]}))
-    write(project, result("q", **told))
-    project.materialize(HOUR_ONE, only=STEPS)
-    assert not project.rows("evaluated_signals")
-    assert project.rows("evaluations")
+def test_what_an_entry_cannot_take_states_no_signal(mapped: Project) -> None:
+    """A value above the scale, one below it, and a label where there are no categories."""
+    assert not signals_of(mapped, "outside")
+    assert len([row for row in mapped.rows("evaluations") if row["execution_id"] == "outside"]) == 3
 
 
-def test_a_label_that_has_no_category_states_no_signal(project: Project) -> None:
-    project.write_targets(evaluators({"match": "q", "signal": "confidence", "categories": {"good": 1}}))
-    write(project, result("q", label="Good"), result("q", label="good"))
-    project.materialize(HOUR_ONE, only=STEPS)
-    assert [row["line_number"] for row in project.rows("evaluated_signals")] == [3]
+def test_a_label_that_has_no_category_states_no_signal(mapped: Project) -> None:
+    lines = {row["label"]: row["line_number"] for row in mapped.rows("evaluations") if row["name"] == "grade"}
+    assert [row["line_number"] for row in signals_of(mapped, "no category")] == [lines["good"]]
 
 
-@pytest.mark.parametrize(("minute", "risk"), [(40, 0.9), (50, 0.2)])
-def test_the_latest_of_a_stated_signal_and_a_result_counts(project: Project, minute: int, risk: float) -> None:
-    project.write_targets(evaluators({"match": "q", "signal": "confidence"}))
-    stated = {
-        "type": "signals",
-        "execution_id": "e",
-        "at": (START + timedelta(minutes=45)).isoformat(),
-        "confidence": 0.1,
-    }
-    write(project, stated, result("q", minute, value=0.8))
-    project.materialize(HOUR_ONE, only=STEPS)
-    [trace] = project.rows("trace_risks")
-    assert trace["confidence_risk"] == risk
+@pytest.mark.parametrize(("execution_id", "risk"), [("result before", 0.9), ("result after", 0.2)])
+def test_the_latest_of_a_stated_signal_and_a_result_counts(mapped: Project, execution_id: str, risk: float) -> None:
+    assert trace_of(mapped, execution_id)["confidence_risk"] == risk
 
 
-def test_of_results_of_one_moment_in_one_line_the_lower_counts(project: Project) -> None:
-    project.write_targets(evaluators({"match": ".*", "signal": "confidence"}))
-    events = [event(name, score__value=value) for name, value in (("a", 0.75), ("b", 0.25), ("c", 0.5))]
-    project.write_log("t.jsonl", [otlp_line(agent(1, 1, END) | {"events": events})])
-    project.materialize(HOUR_ONE, only=STEPS)
-    [trace] = project.rows("trace_risks")
-    assert trace["confidence_risk"] == 0.75
+def test_of_results_of_one_moment_in_one_line_the_lower_counts(mapped: Project) -> None:
+    assert trace_of(mapped, AGENT)["confidence_risk"] == 0.75
 
 
 def test_another_mapping_scores_anew_without_reading_a_line(project: Project) -> None:
@@ -190,15 +221,6 @@ def test_without_an_entry_no_score_changes(project: Project) -> None:
 # -- violations --------------------------------------------------------------------------------------------------------
 
 
-def judged(project: Project, *results: Record, **fields: Any) -> tuple[Row, list[Row]]:
-    """The row of an agent with one evaluation run after these results, and what the results state."""
-    run = execution("e", "a", END, task_id="t", session_id="s", **fields)
-    project.write_log("a.jsonl", [line(record) for record in [run, *results]])
-    project.materialize(HOUR_ONE, only=WITH_RELIABILITY)
-    [row] = project.rows("agent_reliability")
-    return row, sorted(project.rows("evaluated_signals"), key=lambda one: one["line_number"])
-
-
 def test_a_result_below_the_threshold_is_a_violation_and_one_at_it_is_none(tables: Project) -> None:
     """The worst is medium, in one run of one: 1 - 1 * 1/2."""
     tables.write_targets(
@@ -208,10 +230,15 @@ def test_a_result_below_the_threshold_is_a_violation_and_one_at_it_is_none(table
             {"match": "tone", "violation": "low", "categories": {"friendly": 1, "rude": 0.25}, "threshold": 0.5},
         )
     )
-    row, results = judged(
-        tables, result("toxicity", value=0.7), result("toxicity", value=0.71), result("pii", value=3),
+    run = execution("e", "a", END, task_id="t", session_id="s")
+    told = [
+        result("toxicity", value=0.7), result("toxicity", value=0.71), result("pii", value=3),
         result("tone", label="rude"), result("tone", label="friendly"), result("tone", label="unknown"),
-    )  # fmt: skip
+    ]  # fmt: skip
+    tables.write_log("a.jsonl", map(line, [run, *told]))
+    tables.materialize(HOUR_ONE, only=WITH_RELIABILITY)
+    [row] = tables.rows("agent_reliability")
+    results = sorted(tables.rows("evaluated_signals"), key=lambda one: one["line_number"])
     found = [(one["evaluator"], one["value"], one["is_violation"], one["severity"]) for one in results]
     assert found == [
         ("toxicity", pytest.approx(0.3), False, "medium"), ("toxicity", pytest.approx(0.29), True, "medium"),
@@ -222,29 +249,22 @@ def test_a_result_below_the_threshold_is_a_violation_and_one_at_it_is_none(table
     assert (row["s_comp"], row["s_harm"], row["r_saf"]) == (0, 0.5, 0.5)
 
 
-def test_a_violation_is_no_signal_of_its_trace(project: Project) -> None:
-    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
-    judged(project, result("pii", value=0))
-    [trace] = project.rows("trace_risks")
-    assert trace["step_risk"] is None
+def test_a_violation_is_no_signal_of_its_trace(mapped: Project) -> None:
+    assert signals_of(mapped, "violating")
+    assert trace_of(mapped, "violating")["step_risk"] is None
 
 
-def test_a_good_result_makes_a_run_judged_and_clears_nothing_that_was_said(project: Project) -> None:
-    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
-    row, _ = judged(project, result("pii", value=1))
+def test_a_good_result_makes_a_run_judged_and_clears_nothing_that_was_said(mapped: Project) -> None:
+    row = reliability_of(mapped, "good")
     assert (row["judged"], row["violated"], row["r_saf"]) == (1, 0, 1)
-    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
-    row, _ = judged(project, result("pii", value=1), violations=[{"constraint": "c", "severity": "low"}])
+    row = reliability_of(mapped, "self-reported")
     assert (row["judged"], row["violated"], row["s_harm"]) == (1, 1, 0.75)
 
 
-def test_a_person_is_believed_before_an_evaluator(project: Project) -> None:
-    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
-    at = (START + timedelta(minutes=35)).isoformat()
-    cleared = {"type": "judgement", "execution_id": "e", "at": at, "violations": [], "judged_by": "person"}
-    project.write_log("judgements/people.jsonl", [line(cleared)])
-    row, [one] = judged(project, result("pii", value=0))
+def test_a_person_is_believed_before_an_evaluator(mapped: Project) -> None:
+    [one] = signals_of(mapped, "cleared")
     assert one["is_violation"] is True
+    row = reliability_of(mapped, "cleared")
     assert (row["judged"], row["violated"]) == (1, 0)
 
 
@@ -304,33 +324,33 @@ def test_of_a_trace_with_two_executions_a_result_needs_a_span_of_one(project: Pr
     assert (row["evaluator"], row["agent_id"]) == ("of coder", "coder")
 
 
-@pytest.mark.parametrize(
-    ("is_at_once", "order"),
-    [
-        (True, ["both"]), (False, ["t", "l"]), (False, ["l", "t"]),
-        pytest.param(True, ["t", "l"], marks=pytest.mark.nightly),
-        pytest.param(True, ["l", "t"], marks=pytest.mark.nightly),
-        pytest.param(False, ["both"], marks=pytest.mark.nightly),
-    ],
-)  # fmt: skip
-def test_a_result_counts_from_when_its_execution_is_known(project: Project, is_at_once: bool, order: list[str]) -> None:
+@pytest.mark.parametrize("is_at_once", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_a_result_counts_from_when_its_execution_is_known(project: Project, is_at_once: bool) -> None:
     """It is given in the hour before its run ends; whichever comes first, the rows are those of a clean rebuild."""
     project.write_targets(evaluators({"match": "q", "signal": "confidence"}))
     late = END + timedelta(hours=1)
     logs = {
-        "t": [otlp_line(agent(1, 1, late, runtime_s=7000.0), chat(1, 2, END, 1))],
-        "l": [log_line(TRACE, f"{2:016x}", event("q", 31, score__value=0.25))],
+        name: {
+            "run": otlp_line(agent(number, 1, late, runtime_s=7000.0), chat(number, 2, END, 1)),
+            "result": log_line(f"{number:032x}", f"{2:016x}", event("q", 31, score__value=0.25)),
+        }
+        for number, name in enumerate(["run first", "result first", "both"], 1)
     }
-    for names in [["t", "l"]] if order == ["both"] else [[name] for name in order]:
-        for name in names:
-            project.write_log(f"{name}.jsonl", logs[name])
+    deliveries = [
+        [("run first", "run"), ("result first", "result"), ("both", "run"), ("both", "result")],
+        [("run first", "result"), ("result first", "run")],
+    ]
+    for delivery in deliveries:
+        for name, part in delivery:
+            project.write_log(f"{name}/{part}.jsonl", [logs[name][part]])
         for hours in [TWO_HOURS] if is_at_once else [HOUR_ONE, HourRange.of(START + timedelta(hours=1))]:
             project.materialize(hours, only=STEPS)
     project.materialize(TWO_HOURS, only=STEPS)
-    [row] = project.rows("evaluated_signals")
-    assert (row["hour"], row["execution_id"]) == (START + timedelta(hours=1), AGENT)
-    [trace] = project.rows("trace_risks")
-    assert (trace["hour"], trace["confidence_risk"]) == (START + timedelta(hours=1), 0.75)
+    runs = {f"{number:032x}:{1:016x}" for number in (1, 2, 3)}
+    found = [(row["execution_id"], row["hour"]) for row in project.rows("evaluated_signals")]
+    assert sorted(found) == sorted((run, START + timedelta(hours=1)) for run in runs)
+    found = {row["trace_id"]: (row["hour"], row["confidence_risk"]) for row in project.rows("trace_risks")}
+    assert found == dict.fromkeys(runs, (START + timedelta(hours=1), 0.75))
     names = ["evaluations", "evaluated_signals", "trace_risks", "session_scores"]
     assert project.tables(names=names) == project.clean_rebuild(TWO_HOURS, only=STEPS).tables(names=names)
 
@@ -351,7 +371,7 @@ def test_explanations_are_never_stored(project: Project) -> None:
     project.write_log("t.jsonl", [otlp_line(agent(1, 1, END) | {"events": [good, bad]})])
     project.write_log("l.jsonl", [log_line(TRACE, f"{1:016x}", good, bad)])
     write(project, result("q", value=1, explanation=EXPLANATION, comment=EXPLANATION))
-    project.materialize(HOUR_ONE)
+    project.materialize(HOUR_ONE, only=STEPS)
     reasons = sorted(row["reason"] for row in project.rows("rejected_records"))
     assert reasons == [
         "gen_ai.evaluation.name is missing, in log record 0.0.1", "gen_ai.evaluation.name is missing, in span 0.0.0",
@@ -437,9 +457,9 @@ def test_every_export_of_phoenix_gives_the_same_results(project: Project, name: 
     assert not [text for text in ("insults", "answer is wrong", "looks odd", "ana") if text in kept]
 
 
-def test_annotations_of_phoenix_are_about_the_run_of_their_span_or_trace(tables: Project) -> None:
+def test_annotations_of_phoenix_are_about_the_run_of_their_span_or_trace(project: Project) -> None:
     """Of the agent, of its model call and of its tool, by the span's id alone; one of a retriever is of none."""
-    tables.write_targets(
+    project.write_targets(
         evaluators(
             {"match": "thumbs|goal reached|satisfaction", "signal": "coherence"},
             {"match": "toxicity", "violation": "high", "direction": "lower_is_better"},
@@ -448,18 +468,18 @@ def test_annotations_of_phoenix_are_about_the_run_of_their_span_or_trace(tables:
         )
     )
     copy_of_phoenix(
-        tables, "spans.jsonl", "span-annotations.json", "trace-annotations.json", "session-annotations.json"
+        project, "spans.jsonl", "span-annotations.json", "trace-annotations.json", "session-annotations.json"
     )
-    tables.materialize(HOUR_OF_RECORDING, only=STEPS)
-    first, second = sorted(tables.rows("executions"), key=lambda row: row["started_at"])
-    found = {(row["execution_id"], row["evaluator"]): row["value"] for row in tables.rows("evaluated_signals")}
+    project.materialize(HOUR_OF_RECORDING, only=STEPS)
+    first, second = sorted(project.rows("executions"), key=lambda row: row["started_at"])
+    found = {(row["execution_id"], row["evaluator"]): row["value"] for row in project.rows("evaluated_signals")}
     assert found == {
         (first["execution_id"], "thumbs"): 1, (second["execution_id"], "thumbs"): 0,
         (first["execution_id"], "toxicity"): pytest.approx(0.1, abs=1e-12),
         (second["execution_id"], "toxicity"): pytest.approx(0.9, abs=1e-12),
         (first["execution_id"], "is_json"): 0, (first["execution_id"], "goal reached"): 1,
     }  # fmt: skip
-    [of_session] = [row for row in tables.rows("evaluations") if row["execution_id"] is None]
+    [of_session] = [row for row in project.rows("evaluations") if row["execution_id"] is None]
     assert (of_session["name"], of_session["value"], of_session["session_id"]) == ("satisfaction", 4, "chat-42")
 
 

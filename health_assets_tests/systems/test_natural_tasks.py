@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -63,29 +64,28 @@ def messages(*texts: str, role: str = "user") -> str:
 # -- what counts as the same input -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "is_same"),
-    [
-        (ASKED, ASKED_AGAIN, True),
-        ("Read 5f0c1e2a-0000-4000-8000-0123456789ab", "read 00000000-aaaa-4000-8000-0123456789AB ", True),
-        ("<Context at 0x7f7ea2e9>", "<context at 0x7f00aa11>", True),
-        ("order 12345", "order 12346", False),
-        ("add 123 456", "add 789 012", False),  # no long numbers, though they would be one without the space
-        ("What is the weather in Oslo?", "What is the weather in Bergen?", False),
-        ("昨日は?", "明日は?", False),
-    ],
-)
-def test_the_same_text_with_other_times_and_ids_is_the_same_task(
-    project: Project, one: str, other: str, is_same: bool
-) -> None:
-    digest, another = digests(project, input_of(1, input__value=one), input_of(2, input__value=other))
-    assert digest is not None and another is not None
-    assert (digest == another) == is_same
+TEXTS = [
+    (ASKED, ASKED_AGAIN, True),
+    ("Read 5f0c1e2a-0000-4000-8000-0123456789ab", "read 00000000-aaaa-4000-8000-0123456789AB ", True),
+    ("<Context at 0x7f7ea2e9>", "<context at 0x7f00aa11>", True),
+    ("order 12345", "order 12346", False),
+    ("add 123 456", "add 789 012", False),  # no long numbers, though they would be one without the space
+    ("What is the weather in Oslo?", "What is the weather in Bergen?", False),
+    ("昨日は?", "明日は?", False),
+]
 
 
-@pytest.mark.parametrize("text", ["", "{}", "…", "__REDACTED__", "<REDACTED>", "null"])
-def test_an_input_that_says_nothing_or_was_hidden_is_no_task(project: Project, text: str) -> None:
-    assert digests(project, input_of(1, input__value=text)) == [None]
+def test_the_same_text_with_other_times_and_ids_is_the_same_task(project: Project) -> None:
+    texts = [text for one, other, _ in TEXTS for text in (one, other)]
+    found = digests(project, *(input_of(n, input__value=text) for n, text in enumerate(texts, 1)))
+    assert None not in found
+    assert [one == other for one, other in [*pairwise(found)][::2]] == [is_same for *_, is_same in TEXTS]
+
+
+def test_an_input_that_says_nothing_or_was_hidden_is_no_task(project: Project) -> None:
+    texts = ["", "{}", "…", "__REDACTED__", "<REDACTED>", "null"]
+    found = digests(project, *(input_of(n, input__value=text) for n, text in enumerate(texts, 1)))
+    assert dict(zip(texts, found, strict=True)) == dict.fromkeys(texts)
 
 
 WAYS = {
@@ -210,42 +210,57 @@ def test_runs_that_were_asked_the_same_are_compared(tmp_path: Path, engine: str)
 
 
 def test_a_repetition_counts_only_in_windows_that_hold_both_runs(tmp_path: Path) -> None:
-    """Windows of 3 hours; runs in hours 0, 2 and 5: hours 0 and 2 meet in the window of hour 2, 2 and 5 in none."""
+    """Windows of 3 hours; runs in hours 0, 2 and 5, of which hours 0 and 2 meet, and in hours 0, 2 and 4."""
     project = Project(tmp_path / "project", evaluation_window_hours=3)
-    lines = [asked(n, "pay", at=AT + hours * HOUR) for n, hours in enumerate((0, 2, 5), 1)]
+    times = [("apart", hours) for hours in (0, 2, 5)] + [("between", hours) for hours in (0, 2, 4)]
+    lines = [asked(n, "pay", at=AT + hours * HOUR, name=name) for n, (name, hours) in enumerate(times, 1)]
     evaluated(project, *lines, hours=hours_from(START, 9))
-    assert [(row["hour"] - START, row["runs"]) for row in project.rows("agent_reliability")] == [(2 * HOUR, 2)]
-    assert [(row["hour"] - START, row["runs"]) for row in project.rows("task_consistency")] == [(2 * HOUR, 2)]
+    for table in TABLES:
+        found = {(row["agent_id"], (row["hour"] - START) // HOUR): row["runs"] for row in project.rows(table)}
+        assert found == {("apart", 2): 2, ("between", 2): 2, ("between", 4): 2}, table
 
 
-def test_a_run_between_two_others_counts_with_either(tmp_path: Path) -> None:
-    """Windows of 3 hours; runs in hours 0, 2 and 4."""
-    project = Project(tmp_path / "project", evaluation_window_hours=3)
-    lines = [asked(n, "pay", at=AT + hours * HOUR) for n, hours in enumerate((0, 2, 4), 1)]
-    evaluated(project, *lines, hours=hours_from(START, 9))
-    found = {(row["hour"] - START) // HOUR: row["runs"] for row in project.rows("agent_reliability")}
-    assert found == {2: 2, 4: 2}
+# -- which source of tasks and conditions counts -----------------------------------------------------------------------
 
 
-def test_a_stated_task_leaves_no_room_for_others(project: Project) -> None:
-    evaluation = {"langfuse__experiment__item__id": "item-1"}
-    native = [execution("e", "planner", AT, task_id="t", input="pay", violations=[])]
-    row = evaluated(
+def troubled(trace: int, error: str | None, *, failed: bool = False, at: datetime = AT, name: str = "planner") -> str:
+    """The line of a run whose tool failed by an error, or succeeded."""
+    status = {"code": 2, "message": "broke"} if failed else {}
+    of_tool = {"status": {"code": 2, "message": error}} if error else {}
+    run = agent(trace, 1, at, input__value="pay", gen_ai__agent__name=name, status=status)
+    return otlp_line(run, tool(trace, 2, at - timedelta(seconds=5), 1, gen_ai__tool__name="fetch", **of_tool))
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """What is evaluated of the agents that the tests below look at."""
+    item = {"langfuse__experiment__item__id": "item-1"}
+    failing = tool(42, 2, AT, 1, status={"code": 2, "message": "HTTP 503"})
+    project = Project(tmp_path_factory.mktemp("agents") / "project")
+    return evaluated(
         project,
-        *map(line, native),
-        *(input_of(n, **evaluation, input__value="pay") for n in (1, 2)),
-        *(input_of(n, input__value="pay") for n in (3, 4)),
-    )["planner"]
+        line(execution("s", "stated", AT, task_id="t", input="pay", violations=[])),
+        *(input_of(n, **item, input__value="pay", gen_ai__agent__name="stated") for n in (11, 12)),
+        *(input_of(n, input__value="pay", gen_ai__agent__name="stated") for n in (13, 14)),
+        *(input_of(n, **item, gen_ai__agent__name="evaluation") for n in (21, 22)),
+        *(input_of(n, input__value="pay", gen_ai__agent__name="evaluation") for n in (23, 24, 25)),
+        *(line(execution(f"e{n:02}", "often", AT, input="pay", actions=["x"])) for n in range(MOST_COMPARED + 5)),
+        troubled(31, None, name="condition"),
+        troubled(32, "HTTP 503", failed=True, name="condition"),
+        line(execution("c", "condition", AT, input="pay", condition="prompt", status="failure")),
+        input_of(41, **item, gen_ai__agent__name="items"),
+        otlp_line(agent(42, 1, AT, **item, gen_ai__agent__name="items"), failing),
+    )
+
+
+def test_a_stated_task_leaves_no_room_for_others(agents: dict[str, Row]) -> None:
+    row = agents["stated"]
     assert (row["task_source"], row["runs"], row["tasks"], row["judged"]) == ("stated", 1, 0, 1)
     assert (row["tasks_of"], row["repeated_share"]) == ([], None)
 
 
-def test_an_evaluation_leaves_no_room_for_observed_tasks(project: Project) -> None:
-    row = evaluated(
-        project,
-        *(input_of(n, langfuse__experiment__item__id="item-1") for n in (1, 2)),
-        *(input_of(n, input__value="pay") for n in (3, 4, 5)),
-    )["planner"]
+def test_an_evaluation_leaves_no_room_for_observed_tasks(agents: dict[str, Row]) -> None:
+    row = agents["evaluation"]
     [task] = row["tasks_of"]
     assert (row["task_source"], row["runs"], row["tasks"]) == ("evaluation", 2, 1)
     assert (task["task_id"], task["task_source"]) == ("item-1", "evaluation")
@@ -274,25 +289,15 @@ def test_lines_state_where_their_task_is_from_and_what_was_asked(project: Projec
     assert [row["input_digest"] is not None for row in rows] == [False, False, True]
 
 
-def test_only_the_first_runs_of_an_observed_task_in_an_hour_are_compared(project: Project) -> None:
+def test_only_the_first_runs_of_an_observed_task_in_an_hour_are_compared(agents: dict[str, Row]) -> None:
     """Whatever a minute's schedule makes of an agent, its pairs stay few."""
-    count = MOST_COMPARED + 5
-    runs = [execution(f"e{n:02}", "a", AT, input="pay", actions=["x"]) for n in range(count)]
-    row = evaluated(project, *map(line, runs))["a"]
+    row, count = agents["often"], MOST_COMPARED + 5
     [task] = row["tasks_of"]
     assert (row["runs"], task["runs"]) == (count, count)
     assert task["pairs"] == MOST_COMPARED * (MOST_COMPARED - 1) // 2
 
 
 # -- faults that runs met ----------------------------------------------------------------------------------------------
-
-
-def troubled(trace: int, error: str | None, *, failed: bool = False, at: datetime = AT) -> str:
-    """The line of a run whose tool failed by an error, or succeeded."""
-    status = {"code": 2, "message": "broke"} if failed else {}
-    of_tool = {"status": {"code": 2, "message": error}} if error else {}
-    run = agent(trace, 1, at, input__value="pay", gen_ai__agent__name="planner", status=status)
-    return otlp_line(run, tool(trace, 2, at - timedelta(seconds=5), 1, gen_ai__tool__name="fetch", **of_tool))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -312,18 +317,15 @@ def test_what_is_left_of_accuracy_where_tools_met_faults_is_observed(tmp_path: P
     assert (task["runs"], task["successes"]) == (6, 4), "consistency is about all of them"
 
 
-def test_a_condition_that_a_run_states_leaves_no_room_for_observed_ones(project: Project) -> None:
-    stated = execution("e", "planner", AT, input="pay", condition="prompt", status="failure")
-    row = evaluated(project, troubled(1, None), troubled(2, "HTTP 503", failed=True), line(stated))["planner"]
+def test_a_condition_that_a_run_states_leaves_no_room_for_observed_ones(agents: dict[str, Row]) -> None:
+    row = agents["condition"]
     assert (row["condition_source"], row["r_fault"], row["r_prompt"]) == ("stated", None, 0)
     assert row["fault_runs"] == 0
 
 
-def test_an_evaluation_tells_its_conditions_itself(project: Project) -> None:
+def test_an_evaluation_tells_its_conditions_itself(agents: dict[str, Row]) -> None:
     """A fault that the harness did not make is no condition of it."""
-    item = {"langfuse__experiment__item__id": "item-1"}
-    failing = tool(2, 2, AT, 1, status={"code": 2, "message": "HTTP 503"})
-    row = evaluated(project, input_of(1, **item), otlp_line(agent(2, 1, AT, **item), failing))["planner"]
+    row = agents["items"]
     assert (row["task_source"], row["condition_source"], row["r_fault"], row["fault_runs"]) == (
         "evaluation", None, None, 0,
     )  # fmt: skip
@@ -338,19 +340,19 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("by", STATES)
-@pytest.mark.parametrize("on", ["the agent", "a span above", "a span below"])
-def test_the_item_of_a_dataset_is_the_task_of_the_runs_in_its_trace(project: Project, by: str, on: str) -> None:
-    values = STATES[by]
-    spans = [
-        span(1, 1, AT, **(values if on == "a span above" else {})),
-        agent(1, 2, AT, 1, **(values if on == "the agent" else {})),
-        chat(1, 3, AT, 2, **(values if on == "a span below" else {})),
-    ]
-    project.write_log("a.jsonl", [otlp_line(one) for one in spans])
+def test_the_item_of_a_dataset_is_the_task_of_the_runs_in_its_trace(project: Project) -> None:
+    ways = [*product(STATES, ["the agent", "a span above", "a span below"])]
+    for trace, (by, on) in enumerate(ways, 1):
+        values = STATES[by]
+        spans = [
+            span(trace, 1, AT, **(values if on == "a span above" else {})),
+            agent(trace, 2, AT, 1, **(values if on == "the agent" else {})),
+            chat(trace, 3, AT, 2, **(values if on == "a span below" else {})),
+        ]
+        project.write_log(f"{by} {on}.jsonl", [otlp_line(one) for one in spans])
     project.ingest(HOUR_ONE)
-    [row] = project.rows("executions")
-    assert (row["task_id"], row["task_source"]) == ("item-7", "evaluation")
+    found = {row["source_file"]: (row["task_id"], row["task_source"]) for row in project.rows("executions")}
+    assert found == {f"{by} {on}.jsonl": ("item-7", "evaluation") for by, on in ways}
 
 
 def test_a_trace_of_several_items_tells_no_task_of_runs_that_state_none(project: Project) -> None:
@@ -387,24 +389,27 @@ def test_exports_of_langfuse_tell_what_was_asked(project: Project, shape: str) -
     assert one is not None
 
 
-@pytest.mark.parametrize(
-    "told", [attributes(langfuse__experiment__item__id="item-7"), {"experimentItemId": "item-7"}], ids=["SDK", "server"]
-)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_exports_of_langfuse_tell_the_item_of_an_experiment(project: Project, shape: str, told: Record) -> None:
-    held = [langfuse_made.OBSERVATIONS[0] | told, *langfuse_made.OBSERVATIONS[1:]]
-    project.write_bytes("export.json", json.dumps(SHAPES[shape](held)).encode())
+def test_exports_of_langfuse_tell_the_item_of_an_experiment(project: Project) -> None:
+    by_whom = {
+        "SDK": attributes(langfuse__experiment__item__id="item-7"), "server": {"experimentItemId": "item-7"},
+    }  # fmt: skip
+    ways = [*product(SHAPES, by_whom)]
+    for number, (shape, by) in enumerate(ways, 1):
+        held = [langfuse_made.OBSERVATIONS[0] | by_whom[by], *langfuse_made.OBSERVATIONS[1:]]
+        exported = json.dumps(SHAPES[shape](held)).replace(langfuse_made.TRACE_ID, f"{number:032x}")
+        project.write_bytes(f"{shape} {by}.json", exported.encode())
     project.ingest(HOUR_ONE)
-    assert {(row["task_id"], row["task_source"]) for row in project.rows("executions")} == {("item-7", "evaluation")}
+    found = {row["source_file"]: (row["task_id"], row["task_source"]) for row in project.rows("executions")}
+    assert found == {f"{shape} {by}.json": ("item-7", "evaluation") for shape, by in ways}
 
 
 # -- what must not matter ----------------------------------------------------------------------------------------------
 
 
-def runs_of_a_day() -> Iterator[str]:
-    """Runs of two agents over ten hours, with inputs that come once, twice and often, and some stated tasks."""
+def runs_of_some_hours() -> Iterator[str]:
+    """Runs of two agents over five hours, with inputs that come once, twice and often, and some stated tasks."""
     for n in range(60):
-        at = AT + (n * 7 % 10) * HOUR
+        at = AT + (n * 7 % 5) * HOUR
         tools = ("a", "b", "c")[: n % 4]
         yield asked(n + 1, f"task {n % 11} of {n * 123456789}", *tools, at=at, failed=n % 5 == 0, name=f"agent {n % 2}")
     for n in range(3):
@@ -413,7 +418,7 @@ def runs_of_a_day() -> Iterator[str]:
 
 @pytest.mark.parametrize("engine", DUCKDB_BY_DAY)  # the two tests of both engines above run the same statements
 def test_late_logs_in_any_order_give_the_same_rows(tmp_path: Path, engine: str) -> None:
-    lines, hours = [*runs_of_a_day()], hours_from(START, 12)
+    lines, hours = [*runs_of_some_hours()], hours_from(START, 7)
     project = Project(tmp_path / "late", evaluation_window_hours=4, engine=engine)
     for place, some in enumerate((lines[::3], lines[2::3], lines[1::3])):
         project.write_log(f"{place}.jsonl", reversed(some))

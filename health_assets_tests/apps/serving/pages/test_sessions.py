@@ -32,10 +32,12 @@ from health_assets.systems.session_scores.report import print_block
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START, cancellation, execution, line
 from health_assets_tests.support.pages_made import FULL, World, world_of
-from health_assets_tests.support.projects import Project
+from health_assets_tests.support.projects import FLEET, Project
 from health_assets_tests.support.serving_made import Served, readers_in_this_process, served
 from health_assets_tests.support.session_pages_made import HOSTILE, SECRET, html_of, look_at, made
 
+STEPS = [*FLEET, "computed_signals", "evaluated_signals", "trace_risks", "session_scores"]
+"""The steps that make what the pages of sessions show."""
 RED, BLUE = View(teams=frozenset({"red"})), View(teams=frozenset({"blue"}))
 BEARER = {"Authorization": "Bearer secret"}
 
@@ -104,13 +106,18 @@ def failed_sessions(folder: Path) -> World:
             line(execution("q", "a", START + HOUR, session_id="quiet")),
         ],
     )
-    project.materialize(hours)
+    project.materialize(hours, only=STEPS)
     return world_of(project, hours)
 
 
-def test_a_session_of_13_failed_runs_comes_first_with_all_that_is_known_of_it(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return failed_sessions(tmp_path_factory.mktemp("failed"))
+
+
+def test_a_session_of_13_failed_runs_comes_first_with_all_that_is_known_of_it(failed: World) -> None:
     """From the start of the first run, 12:03:30, to the end of the last one, 12:52, it is 2,910 s."""
-    world = failed_sessions(tmp_path)
+    world = failed
     outage, mostly_good, quiet = listed(world)
     assert [one["session_id"] for one in (outage, mostly_good, quiet)] == ["outage", "mostly good", "quiet"]
     assert (outage["runs"], outage["failures"], outage["duration_s"]) == (13, 13, 2910.0)
@@ -130,24 +137,33 @@ def test_a_session_of_13_failed_runs_comes_first_with_all_that_is_known_of_it(tm
     assert "refused 12" in html_of(own, look_at(world))
 
 
-def test_cancelled_runs_stand_beside_the_runs_of_their_session_and_one_of_nothing_else_says_so(tmp_path: Path) -> None:
-    project, hours = Project(tmp_path), HourRange.of(START)
-    at = START + timedelta(minutes=30)
+@pytest.fixture(scope="module")
+def cancelled(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A session with cancelled runs, one of nothing else, and one of whose runs a personal agent's was cancelled."""
+    project = Project(tmp_path_factory.mktemp("cancelled"), {"agents": {"mine": {"personal": True}}})
+    hours, at = HourRange.of(START), START + timedelta(minutes=30)
     records = [
         execution("e", "a", at, session_id="mixed", status="failure"),
         *(cancellation(f"x{n}", "a", at, session_id="mixed") for n in range(3)),
         cancellation("alone", "a", at, session_id="alone"),
+        execution("s", "a", at, session_id="of two owners"),
+        cancellation("s", "mine", at, session_id="of two owners"),
     ]
     project.write_log("a.jsonl", map(line, records))
-    project.materialize(hours)
-    world = world_of(project, hours)
-    mixed, alone = listed(world)
-    assert (mixed["session_id"], mixed["runs"], mixed["failures"], mixed["cancelled_runs"]) == ("mixed", 1, 1, 3)
-    assert (alone["session_id"], alone["runs"], alone["cancelled_runs"], alone["agent_reliability"]) == (
-        "alone", 0, 1, None,
-    )  # fmt: skip
+    project.materialize(hours, only=STEPS)
+    return world_of(project, hours)
+
+
+def test_cancelled_runs_stand_beside_the_runs_of_their_session_and_one_of_nothing_else_says_so(
+    cancelled: World,
+) -> None:
+    world = cancelled
+    by_id = {one["session_id"]: one for one in listed(world)}
+    mixed, alone = by_id["mixed"], by_id["alone"]
+    assert (mixed["runs"], mixed["failures"], mixed["cancelled_runs"]) == (1, 1, 3)
+    assert (alone["runs"], alone["cancelled_runs"], alone["agent_reliability"]) == (0, 1, None)
     assert "cancelled</th>" in html_of(sessions_page(look_at(world), sessions.Wanted()), look_at(world))
-    answer = read_session(project.settings, "alone", hours.end)
+    answer = read_session(world.project.settings, "alone", world.hours.end)
     assert answer is not None and json.loads(json.dumps(answer["answer"]))["cancelled_runs"] == 1
     for session_id, told in (
         ("mixed", "beside these 3 that the user cancelled"),
@@ -157,33 +173,26 @@ def test_cancelled_runs_stand_beside_the_runs_of_their_session_and_one_of_nothin
         assert told in html_of(page, look_at(world))
 
 
-def test_a_session_is_also_of_the_owner_of_a_run_that_was_cancelled(tmp_path: Path) -> None:
-    project, hours = Project(tmp_path, {"agents": {"mine": {"personal": True}}}), HourRange.of(START)
-    at = START + timedelta(minutes=30)
-    records = [execution("e", "a", at, session_id="s"), cancellation("x", "mine", at, session_id="s")]
-    project.write_log("a.jsonl", map(line, records))
-    project.materialize(hours)
-    world = world_of(project, hours)
-    assert (ids(world), ids(world, EVERYBODYS)) == (["s"], [])
-    answer = read_session(project.settings, "s", hours.end)
+def test_a_session_is_also_of_the_owner_of_a_run_that_was_cancelled(cancelled: World) -> None:
+    assert "of two owners" in ids(cancelled)
+    assert set(ids(cancelled, EVERYBODYS)) == {"mixed", "alone"}
+    answer = read_session(cancelled.project.settings, "of two owners", cancelled.hours.end)
     assert answer is not None and answer["is_personal"]
 
 
-def test_a_page_without_cancelled_runs_has_no_column_of_them(tmp_path: Path) -> None:
-    world = failed_sessions(tmp_path)
-    assert "cancelled" not in html_of(sessions_page(look_at(world), sessions.Wanted()), look_at(world))
+def test_a_page_without_cancelled_runs_has_no_column_of_them(failed: World) -> None:
+    assert "cancelled" not in html_of(sessions_page(look_at(failed), sessions.Wanted()), look_at(failed))
 
 
-def test_the_last_error_of_a_session_is_withheld_from_who_may_not_read_errors(tmp_path: Path) -> None:
-    world = failed_sessions(tmp_path)
-    look = look_at(world, EVERYBODYS)
+def test_the_last_error_of_a_session_is_withheld_from_who_may_not_read_errors(failed: World) -> None:
+    look = look_at(failed, EVERYBODYS)
     for page in (sessions_page(look, sessions.Wanted()), session_page(look, Wanted(session_id="outage"))):
         assert "refused" not in html_of(page, look) and "withheld" in html_of(page, look)
         assert "refused" not in json.dumps(page.told, default=str)
 
 
-def test_a_report_begins_its_sessions_with_the_most_failed_runs(tmp_path: Path) -> None:
-    project = failed_sessions(tmp_path).project
+def test_a_report_begins_its_sessions_with_the_most_failed_runs(failed: World) -> None:
+    project = failed.project
     console = Console(record=True, width=200, file=io.StringIO())
     with project.warehouse.read() as session:
         print_block(console, session, HourRange(START, START + 2 * HOUR))
@@ -194,8 +203,8 @@ def test_a_report_begins_its_sessions_with_the_most_failed_runs(tmp_path: Path) 
     assert second.split()[:4] == ["mostly", "good", "14", "1"]
 
 
-def test_dagsters_preview_begins_with_the_sessions_that_failed_most(tmp_path: Path) -> None:
-    project = failed_sessions(tmp_path).project
+def test_dagsters_preview_begins_with_the_sessions_that_failed_most(failed: World, tmp_path: Path) -> None:
+    project = failed.project.copied(tmp_path / "copy")
     metadata = project.materialize(HourRange(START, START + 2 * HOUR), only=["session_scores"])["session_scores"]
     heading, _, *rows = metadata["worst sessions"].text.splitlines()
     names = [cell.strip() for cell in heading.split("|")]
@@ -334,7 +343,7 @@ def test_an_hour_whose_sessions_all_go_on_in_the_next_one_adds_none(tmp_path: Pa
             for name in names
         ],
     )
-    project.materialize(hours)
+    project.materialize(hours, only=STEPS)
     found = sessions_page(world_of(project, hours).look(), sessions.Wanted()).told["listed"]
     assert {one["session_id"]: one["hour"] for one in found} == {
         "early": START,
