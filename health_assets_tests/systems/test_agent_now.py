@@ -201,7 +201,7 @@ def test_chances_are_the_same_whether_their_cases_are_sorted_or_looked_up(monkey
     found = []
     for most_numbers_each in (0, 10**6):
         monkeypatch.setattr(verdict_grid, "SPARSE", most_numbers_each)
-        found.append(verdict_grid._chances(failures, executions, rates, 1e-4))
+        found.append(verdict_grid.chances_of_cells(failures, executions, rates, 1e-4))
     (sorted_chances, sorted_flags), (chances, flags) = found
     np.testing.assert_array_equal(sorted_chances, chances)
     np.testing.assert_array_equal(sorted_flags, flags)

@@ -165,9 +165,9 @@ def _counts(executions: Counts, failures: Counts, failed_at_end: Counts, reach: 
 def _verdicts(counts: Mapping[str, Counts], rates: Shares, reach: Reach, threshold: float) -> dict[str, NDArray[Any]]:
     """The columns of every agent and hour that follow from its counts, but `since`; verdicts by their place."""
     executions, failures, streak = counts["executions_1h"], counts["failures_1h"], counts["failed_in_a_row"]
-    chance_1h, is_improbable_1h = _chances(failures, executions, rates, threshold)
-    chance_6h, is_improbable_6h = _chances(counts["failures_6h"], counts["executions_6h"], rates, threshold)
-    chance_streak, is_improbable_streak = _chances(streak, streak, rates, threshold)
+    chance_1h, is_improbable_1h = chances_of_cells(failures, executions, rates, threshold)
+    chance_6h, is_improbable_6h = chances_of_cells(counts["failures_6h"], counts["executions_6h"], rates, threshold)
+    chance_streak, is_improbable_streak = chances_of_cells(streak, streak, rates, threshold)
 
     is_failing = (is_improbable_1h & (failures * 2 >= executions)) | ((streak >= 2) & is_improbable_streak)
     hours_ran = (executions > 0).cumsum(axis=1)
@@ -203,7 +203,7 @@ def _greatest(values: Counts, hours_back: range) -> Counts:
     return greatest
 
 
-def _chances(failures: Counts, executions: Counts, rates: Shares, threshold: float) -> tuple[Shares, Flags]:
+def chances_of_cells(failures: Counts, executions: Counts, rates: Shares, threshold: float) -> tuple[Shares, Flags]:
     """The probability of at least so many failures, 1 where there are none, and whether it is below the threshold."""
     chances, is_improbable = np.ones(failures.shape), np.zeros(failures.shape, np.bool_)
     cell = np.flatnonzero(failures)
