@@ -19,7 +19,7 @@ from health_assets.core.targets import Targets
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.agent_now import verdict_grid
 from health_assets.systems.agent_now.agent_now import agent_now
-from health_assets.systems.agent_now.chance import with_chances
+from health_assets.systems.agent_now.chance import exact_chance, with_chances
 from health_assets.systems.agent_now.report import print_block
 from health_assets_tests.support import reference, reference_agent_now
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
@@ -191,6 +191,24 @@ def test_verdicts_do_not_depend_on_how_many_agents_are_in_memory_at_once(monkeyp
         assert verdicts_of(agents, [0.9] * 7, endings, agents_at_once=agents_at_once) == together
     monkeypatch.setattr(verdict_grid, "CELLS", 2 * (168 + 8))
     assert verdicts_of(agents, [0.9] * 7, endings) == together
+
+
+def test_chances_are_the_same_whether_their_cases_are_sorted_or_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(7)
+    executions = random.integers(0, 40, (50, 24))
+    failures = random.integers(0, executions + 1)
+    rates = random.choice([0.5, 0.9, 0.99, 1.0], 50)
+    found = []
+    for most_numbers_each in (0, 10**6):
+        monkeypatch.setattr(verdict_grid, "SPARSE", most_numbers_each)
+        found.append(verdict_grid.chances_of_cells(failures, executions, rates, 1e-4))
+    (sorted_chances, sorted_flags), (chances, flags) = found
+    np.testing.assert_array_equal(sorted_chances, chances)
+    np.testing.assert_array_equal(sorted_flags, flags)
+    each = zip(failures.ravel(), executions.ravel(), np.repeat(rates, 24), strict=True)
+    expected = [exact_chance(int(failed), int(ran), float(rate)) for failed, ran, rate in each]
+    np.testing.assert_allclose(chances.ravel(), [float(chance) for chance in expected], rtol=1e-9)
+    assert 0 < flags.sum() < flags.size
 
 
 def test_the_order_of_lines_decides_among_executions_that_ended_together(project: Project) -> None:

@@ -36,6 +36,8 @@ Shares = NDArray[np.float64]
 
 CELLS = 1_000_000
 """Agents times hours that are laid out at once."""
+SPARSE = 4
+"""Numbers that may be for each that is there, above which sorting these is cheaper than a table of all."""
 HOUR_US = HOUR // timedelta(microseconds=1)
 TIME = pa.timestamp("us", "UTC")
 NONE = -1
@@ -163,9 +165,9 @@ def _counts(executions: Counts, failures: Counts, failed_at_end: Counts, reach: 
 def _verdicts(counts: Mapping[str, Counts], rates: Shares, reach: Reach, threshold: float) -> dict[str, NDArray[Any]]:
     """The columns of every agent and hour that follow from its counts, but `since`; verdicts by their place."""
     executions, failures, streak = counts["executions_1h"], counts["failures_1h"], counts["failed_in_a_row"]
-    chance_1h, is_improbable_1h = _chances(failures, executions, rates, threshold)
-    chance_6h, is_improbable_6h = _chances(counts["failures_6h"], counts["executions_6h"], rates, threshold)
-    chance_streak, is_improbable_streak = _chances(streak, streak, rates, threshold)
+    chance_1h, is_improbable_1h = chances_of_cells(failures, executions, rates, threshold)
+    chance_6h, is_improbable_6h = chances_of_cells(counts["failures_6h"], counts["executions_6h"], rates, threshold)
+    chance_streak, is_improbable_streak = chances_of_cells(streak, streak, rates, threshold)
 
     is_failing = (is_improbable_1h & (failures * 2 >= executions)) | ((streak >= 2) & is_improbable_streak)
     hours_ran = (executions > 0).cumsum(axis=1)
@@ -201,23 +203,44 @@ def _greatest(values: Counts, hours_back: range) -> Counts:
     return greatest
 
 
-def _chances(failures: Counts, executions: Counts, rates: Shares, threshold: float) -> tuple[Shares, Flags]:
+def chances_of_cells(failures: Counts, executions: Counts, rates: Shares, threshold: float) -> tuple[Shares, Flags]:
     """The probability of at least so many failures, 1 where there are none, and whether it is below the threshold."""
     chances, is_improbable = np.ones(failures.shape), np.zeros(failures.shape, np.bool_)
-    agent, hour = np.nonzero(failures)
-    if not len(agent):
+    cell = np.flatnonzero(failures)
+    if not len(cell):
         return chances, is_improbable
-    values = (failures[agent, hour], executions[agent, hour], rates[agent])
-    case = np.zeros(len(agent), np.int64)
-    for value in values:  # agents share few cases, which are computed once each
-        distinct, place = np.unique(value, return_inverse=True)
-        _, case = np.unique(case * len(distinct) + place, return_inverse=True)
-    _, first = np.unique(case, return_index=True)
+    agent = cell // failures.shape[1]
+    values = (failures.ravel()[cell], executions.ravel()[cell], rates[agent])
+    distinct_rates, rate_of_agent = np.unique(rates, return_inverse=True)
+    numbers = (*values[:2], rate_of_agent[agent])
+    counts = (int(values[0].max()) + 1, int(values[1].max()) + 1, len(distinct_rates))
+    case, cases_so_far = np.zeros(len(cell), np.int64), 1
+    for number, count in zip(numbers, counts, strict=True):  # agents share few cases, which are computed once each
+        place, distinct = _places(number, count)
+        case, cases_so_far = _places(case * distinct + place, cases_so_far * distinct)
+    first = np.zeros(cases_so_far, np.int64)
+    first[case] = np.arange(len(case))
     cases = pa.table([value[first] for value in values], schema=pa.schema(KEYS))
     found = with_chances(cases, threshold)
-    chances[agent, hour] = found["chance"].to_numpy()[case]
-    is_improbable[agent, hour] = found["is_improbable"].to_numpy()[case]
+    chances.ravel()[cell] = found["chance"].to_numpy()[case]
+    is_improbable.ravel()[cell] = found["is_improbable"].to_numpy()[case]
     return chances, is_improbable
+
+
+def _places(numbers: Counts, end: int) -> tuple[Counts, int]:
+    """The place of each number among the distinct ones, in order, and how many these are.
+
+    Args:
+        numbers: at least one, from 0 on.
+        end: a number above all of them.
+    """
+    if end > SPARSE * len(numbers):
+        distinct, place = np.unique(numbers, return_inverse=True)
+        return place, len(distinct)
+    is_there = np.zeros(end, np.bool_)  # sorts nothing
+    is_there[numbers] = True
+    place = is_there.cumsum() - 1
+    return place[numbers], int(place[-1]) + 1
 
 
 def _since(verdict: NDArray[np.int64], first: int, reach: Reach) -> Counts:

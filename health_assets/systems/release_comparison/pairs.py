@@ -47,8 +47,12 @@ def sums_of_pairs(components: ir.Table, hours: HourRange, comparison_hours: int)
 
 
 def _of_dimension(components: ir.Table, dimension: str) -> ir.Table:
-    """The sums by hour, agent and version or model."""
+    """The sums by hour, agent and named version or model, of the agents that ran several."""
     named = components.rename(release=DIMENSIONS[dimension])
+    named = named.filter(named.release != NOT_NAMED)
+    of_agents = named.group_by("agent_id").aggregate(first=named.release.min(), last=named.release.max())
+    # mostly few; no other agent has a pair
+    named = named.semi_join(of_agents.filter(of_agents["first"] != of_agents["last"]), "agent_id")
     summed = named.group_by(["hour", "agent_id", "release"]).aggregate(
         **{name: exact_sum(named[name]) for name in SUMS}
     )
@@ -62,16 +66,14 @@ def _releases(parts: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Ta
     placed = parts.mutate(ran_before=before)
     is_new = placed.ran_before.isnull() | (placed.ran_before + length < placed.hour)
     first = hours.extended_back(comparison_hours - 1).start
-    new = placed.filter(is_new, placed.hour >= first, placed.hour < hours.end, placed.release != NOT_NAMED)
+    new = placed.filter(is_new, placed.hour >= first, placed.hour < hours.end)
     return new.select("agent_id", "dimension", candidate="release", released_at="hour")
 
 
 def _with_baseline(parts: ir.Table, releases: ir.Table, comparison_hours: int) -> ir.Table:
     """The releases that have a version before them, with the one that ran most; of several the last by name."""
     length = ibis.interval(hours=comparison_hours)
-    others = parts.filter(parts.release != NOT_NAMED).select(
-        "agent_id", "dimension", "executions", baseline="release", ran_at="hour"
-    )
+    others = parts.select("agent_id", "dimension", "executions", baseline="release", ran_at="hour")
     joined = releases.inner_join(others, ["agent_id", "dimension"])
     earlier = joined.filter(
         joined.baseline != joined.candidate,

@@ -72,7 +72,8 @@ def session_scores(
     touched = _touched(versions, hours, cancellations)
     reached = versions if since is None else versions.filter(versions.hour >= since)
     if len(hours) == 1:
-        newest = _newest_of_one_hour(reached, touched, hours.start)
+        later = reached if since is None else reached.filter(reached.hour > since)  # mostly the hour alone
+        newest = _newest_of_one_hour(reached, later, touched, hours.start)
     else:
         newest = _newest_of_many_hours(reached, touched, settings.lookback_hours)
     # also of traces that were other sessions' while an execution from before the look-back said so
@@ -123,12 +124,15 @@ def _touched(versions: ir.Table, hours: HourRange, cancellations: ir.Table | Non
 # -- the traces of a session -------------------------------------------------------------------------------------------
 
 
-def _newest_of_one_hour(versions: ir.Table, touched: ir.Table, hour: datetime) -> ir.Table:
-    """The newest version of every trace of the hour's sessions. A version of the hour itself is newest anyway."""
+def _newest_of_one_hour(versions: ir.Table, later: ir.Table, touched: ir.Table, hour: datetime) -> ir.Table:
+    """The newest version of every trace of the hour's sessions. A version of the hour itself is newest anyway.
+
+    `later` are the versions that may replace others: all but those of the first hour.
+    """
     own = versions.filter(versions.hour == hour, versions.session_id.notnull())
     before = versions.filter(versions.hour < hour).semi_join(touched, "session_id")
-    repeated = versions.semi_join(before, "trace_id")  # also in other sessions
-    replaced = _replaced(repeated).select("hour", *TRACE)
+    later = later.semi_join(before, "trace_id")  # also in other sessions
+    replaced = _replaced(before, later).select("hour", *TRACE)
     current = ibis.union(own, before.anti_join(replaced, ["hour", *TRACE]))
     return current.select(*_OF_TRACE, hour=ibis.literal(hour, "timestamp('UTC')")).select("hour", *_OF_TRACE)
 
@@ -138,7 +142,7 @@ def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, lookback_hours:
     traces = versions.group_by("trace_id").aggregate(versions=versions.count())
     several = traces.filter(traces.versions > 1)  # mostly few, and only these need to be put in order
     once, repeated = versions.anti_join(several, "trace_id"), versions.semi_join(several, "trace_id")
-    repeated = lookup(repeated, _replaced(repeated), ["hour", *TRACE])
+    repeated = lookup(repeated, _replaced(repeated, repeated), ["hour", *TRACE])
     dated = ibis.union(
         once.select(*_OF_TRACE, since=once.hour, until=ibis.null("timestamp('UTC')")),
         repeated.select(*_OF_TRACE, since=repeated.hour, until=repeated.until),
@@ -157,16 +161,16 @@ def _newest_of_many_hours(versions: ir.Table, touched: ir.Table, lookback_hours:
 def newest_traces(versions: ir.Table) -> ir.Table:
     """The newest version of every trace, with its `CLAIMANT`."""
     versions = versions.mutate(claimant=claimant_of(versions))
-    return versions.anti_join(_replaced(versions), ["hour", *TRACE])
+    return versions.anti_join(_replaced(versions, versions), ["hour", *TRACE])
 
 
-def _replaced(versions: ir.Table) -> ir.Table:
-    """The versions that a later one of their trace replaces: `hour`, `TRACE` and `until`, the hour of the next one.
+def _replaced(versions: ir.Table, later: ir.Table) -> ir.Table:
+    """The versions that one of `later` replaces: `hour`, `TRACE` and `until`, the hour of the next one.
 
     A later version replaces those of its claimant, under each name that it goes by, and what was known of the trace
     before anybody claimed it. One that nobody claims any more rests on signals alone and replaces all before it.
     """
-    later = versions.select("trace_id", "agent_id", CLAIMANT, later_hour="hour")
+    later = later.select("trace_id", "agent_id", CLAIMANT, later_hour="hour")
     claimed = names_of_runs(later.filter(later[CLAIMANT] != NOBODY), "trace_id", "later_hour").distinct()
     unclaimed = later.filter(later[CLAIMANT] == NOBODY).select("trace_id", "later_hour")
     own = versions.select("hour", *TRACE)
@@ -255,7 +259,7 @@ def _sums(traces: ir.Table) -> ir.Table:
     uncertain = traces.weighted_uncertainty.count()
     mean_square = (uncertainty * uncertainty).sum().cast("float64") / uncertain.nullif(0)
     latest = ibis.struct({name: traces[name] for name in ("traced_at", *TRACE)})
-    riskiest_first = [ibis.desc("step_risk"), *TRACE]
+    riskiest_first = [ibis.desc("step_risk"), "trace_id"]
     flagged = traces.trace_id.collect(where=traces.is_flagged, order_by=riskiest_first)
     return traces.group_by(["hour", "session_id"]).aggregate(
         agent_id=traces.agent_id.argmax(latest, where=traces.agent_id.notnull()),
