@@ -33,9 +33,9 @@ from health_assets.logs.formats.foreign_lines import (
     not_utf_8,
 )
 from health_assets.logs.identity import Hasher, Identity
-from health_assets.logs.limits import WITHOUT_LIMIT, Unpacking
+from health_assets.logs.limits import BLOCK_BYTES, WITHOUT_LIMIT, Unpacking
 from health_assets.logs.mending import mended
-from health_assets.logs.plain import BLOCK_BYTES, plain_blocks, plain_rest
+from health_assets.logs.plain import plain_blocks, plain_rest
 from health_assets.logs.progress import Meter
 from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.stores import LINES_NAME, RawFile, list_files

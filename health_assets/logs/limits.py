@@ -17,6 +17,8 @@ from typing import NamedTuple
 from health_assets.core.settings import Settings, load_settings
 from health_assets.core.text_limits import MOST_NAME_BYTES
 
+BLOCK_BYTES = 8 << 20
+"""Most bytes of a file that are read at once; the first of them tell what it is."""
 MOST_TEXT_BYTES = 64 << 10
 """Most bytes of UTF-8 that a text may have; of a longer one the beginning is kept, with its length behind."""
 MOST_LIST_BYTES = 1 << 20

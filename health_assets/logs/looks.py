@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from health_assets.logs.json_values import as_list, as_object
+from health_assets.logs.limits import BLOCK_BYTES
 
 WRITE_LINES = "write one JSON object a line"
+GIVE_TYPES = (
+    "give each line one of our types (docs/log-format.md), or declare the format: `health-assets inspect FILE "
+    "--suggest` writes a first declaration"
+)
 NO_LOG = "it is no log; move it elsewhere"
 NO_RUNS = "it tells lines of a program and no runs of agents"
 SEND_TRACES = "export its OpenTelemetry traces as OTLP-JSON"
@@ -117,18 +122,18 @@ def look_of(head: bytes) -> Look:
         return Look("blanks alone", "nothing was written there")
     if text[:100].count("\ufffd") > 3 or "\0" in text:
         return Look("binary data", WRITE_LINES)
-    return _look_of_text(text)
+    return _look_of_text(text, is_cut=len(head) >= BLOCK_BYTES)
 
 
-def _look_of_text(text: str) -> Look:
-    """Name a text that begins with a character that is not blank."""
+def _look_of_text(text: str, *, is_cut: bool) -> Look:
+    """Name a text that begins with a character that is not blank, and may go on behind what is known of it."""
     start = text[:200].lower()
     if start.startswith(("<!doctype html", "<html")):
         return Look("an HTML page", "it may be the answer of a sign-in page in place of the export")
     if start.startswith("<"):
         return Look("XML", WRITE_LINES)
     if text[0] == "{" or (text[0] == "[" and not _SECTION.match(text)):
-        return _look_of_json(text)
+        return _look_of_json(text, is_cut=is_cut)
     first, *others = [line for line in text.splitlines() if line.strip()]
     for pattern, name, hint in _TEXTS:
         if pattern.match(f"{first}\n"):
@@ -145,8 +150,10 @@ def _is_of_yaml(line: str) -> bool:
     return ": " in line or line[:1] in " -#" or line.endswith(":")
 
 
-def _look_of_json(text: str) -> Look:
+def _look_of_json(text: str, *, is_cut: bool) -> Look:
     value = _first_object(text)
+    if value is None and is_cut:
+        return Look(f"one JSON value of more than {BLOCK_BYTES >> 20} MiB", GIVE_TYPES)
     if value is None:
         return Look("JSON that is not valid", WRITE_LINES)
     for is_of_tool, name, hint in _TOOLS:
@@ -156,8 +163,7 @@ def _look_of_json(text: str) -> Look:
     more = ", …" if len(value) > _MOST_SHOWN_FIELDS else ""
     return Look(
         f"JSON objects with the fields {fields}{more}" if value else "JSON without an object",
-        "give each line one of our types (docs/log-format.md), or declare the format: `health-assets inspect FILE "
-        "--suggest` writes a first declaration",
+        GIVE_TYPES,
     )
 
 

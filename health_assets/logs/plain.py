@@ -14,12 +14,11 @@ from dataclasses import replace
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.formats.foreign_lines import Blocks, Damage
 from health_assets.logs.identity import HEAD_BYTES
-from health_assets.logs.limits import UNPACKED_ANYWAY, Unpacking
+from health_assets.logs.limits import BLOCK_BYTES, UNPACKED_ANYWAY, Unpacking
 from health_assets.logs.progress import Meter
 from health_assets.logs.read_ahead import Ahead, Readable
 from health_assets.logs.stores import RawFile
 
-BLOCK_BYTES = 8 << 20
 COMPRESSED_BLOCK_BYTES = 256 << 10
 COMPRESSED_HEAD_BYTES = 16 << 10
 PACKED_NAME = re.compile(r"\.gz(\.\d+)?$", re.IGNORECASE)

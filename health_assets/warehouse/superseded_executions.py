@@ -53,9 +53,18 @@ class SupersededExecutions:
         return bool(self._session.query(sql, [hours.start, hours.end]))
 
     def failures_by_hour(self, hours: HourRange) -> dict[datetime, int]:
-        """By hour, how many superseded lines of these hours say that an execution failed."""
-        sql = f"SELECT hour, count(*) FROM {_TABLE} WHERE status = 'failure' AND hour >= ? AND hour < ? GROUP BY hour"
-        return dict(self._session.query(sql, [hours.start, hours.end]))
+        """By hour, how many superseded lines of these hours say that an execution failed which counts as no failure."""
+        failed = (
+            f"SELECT hour, {AGENT_AS_REPORTED} AS agent_id, execution_id FROM {{table}} "
+            "WHERE status = 'failure' AND hour >= $start AND hour < $end"
+        )
+        rows = self._session.query(
+            f"SELECT hour, count(*) FROM ({failed.format(table=_TABLE)}) AS lost WHERE NOT EXISTS ("
+            f"SELECT 1 FROM ({failed.format(table='executions')}) AS kept WHERE kept.hour = lost.hour "
+            "AND kept.agent_id = lost.agent_id AND kept.execution_id = lost.execution_id) GROUP BY hour",
+            {"start": hours.start, "end": hours.end},
+        )
+        return dict(rows)
 
     def failures(self, hours: HourRange) -> pa.Table:
         """`hour`, `agent_id` as the line names it, `execution_id` and the number of `lines` that say that it failed."""

@@ -74,7 +74,7 @@ def test_a_log_is_told_with_its_records_and_what_is_rejected(tmp_path: Path) -> 
     assert (
         "executions  2 1 failure, 1 success 2 planner" in text or "executions  2 1 success, 1 failure 2 planner" in text
     )
-    assert "1 × not valid JSON (first: 4)" in text
+    assert "1 × not valid JSON (first in line 4)" in text
 
 
 def test_spans_are_counted_by_their_kind() -> None:

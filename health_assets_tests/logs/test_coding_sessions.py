@@ -162,6 +162,19 @@ def test_a_turn_of_claude_code_that_recovers_from_a_failed_model_call_is_a_succe
     assert (run["status"], run["error_count"], run.get("error")) == ("success", 1, None)
 
 
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "refusal"])
+def test_a_turn_of_claude_code_whose_model_broke_off_is_a_failure_unless_it_goes_on(
+    project: Project, reason: str
+) -> None:
+    lines = [made.asked(0, made.PARSER, "Mend it."), made.answered(3, "msg_1", made.text("I would"), reason)]
+    project.write_bytes("s.jsonl", made.as_lines(lines))
+    [run] = read(project)
+    assert (run["status"], run["error"]) == ("failure", f"the model stopped: {reason}")
+    project.write_bytes("s.jsonl", made.as_lines([*lines, made.answered(5, "msg_2", made.text("Mended."), "end_turn")]))
+    [run] = read(project)
+    assert (run["status"], run.get("error")) == ("success", None)
+
+
 def test_a_session_of_claude_code_that_another_one_repeats_counts_once(project: Project) -> None:
     project.write_bytes("a.jsonl", made.as_lines(made.CLAUDE_SESSION))
     ingested(project)

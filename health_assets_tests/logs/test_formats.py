@@ -89,7 +89,7 @@ def test_a_document_that_no_reader_knows_is_one_rejected_record(project: Project
     project.write_bytes(name, content)
     [row], _ = lines_of(project)
     assert row["line_number"] == 1
-    assert row["fault"].startswith("no reader knows what this file holds (known are the native format, ")
+    assert row["fault"].startswith("no reader knows what this file holds; it looks like ")
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from health_assets.defs.sensors import late_logs_sensor
 from health_assets.logs import content_index, plain
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
-from health_assets.logs.limits import WITHOUT_LIMIT, Limits, Unpacking
+from health_assets.logs.limits import BLOCK_BYTES, WITHOUT_LIMIT, Limits, Unpacking
 from health_assets.logs.native_records import RECORD_TYPES, RULES
-from health_assets.logs.plain import BLOCK_BYTES, plain_blocks
+from health_assets.logs.plain import plain_blocks
 from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline

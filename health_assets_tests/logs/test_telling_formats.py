@@ -11,7 +11,7 @@ import pytest
 from health_assets.logs import formats
 from health_assets.logs.formats import FORMATS, Format, Opening, reader_of, recognized
 from health_assets.logs.formats.foreign_lines import Source
-from health_assets.logs.plain import BLOCK_BYTES
+from health_assets.logs.limits import BLOCK_BYTES
 from health_assets.logs.stores import RawFile
 from health_assets_tests.fuzz.running import inputs_of
 from health_assets_tests.fuzz.targets import RECORDED, TARGETS

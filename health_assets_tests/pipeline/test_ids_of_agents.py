@@ -162,6 +162,7 @@ def test_an_id_of_two_agents_and_a_failure_replaced_by_a_success_are_told(tmp_pa
     records = [
         *runs_of("a", 3), *runs_of("b", 2),
         execution("r", "a", START, status="failure"), execution("r", "a", START + MINUTE),
+        execution("s", "a", START, status="failure"), execution("s", "a", START + MINUTE, status="failure"),
         call("tool_call", "c", agent_id="a"), call("tool_call", "c", agent_id="b"), call("tool_call", "c"),
         call("model_call", "c", execution_id="r"), call("model_call", "c", execution_id="run-1"),
     ]  # fmt: skip

@@ -382,7 +382,8 @@ def _breaks_by_hand() -> Iterator[Break]:
         yield Break(table, "no_id_belongs_to_two_agents",
                     (f"UPDATE {{asset}} SET {key} = {greatest('b', HIT)} WHERE {row}",), 2,
                     frozenset(), (key, "agent_id", "agents_with_id"))  # fmt: skip
-    yield Break("executions", "no_failure_is_replaced", (_superseding("{row}"),), 1,
+    succeeded = "hour = TIMESTAMPTZ '{hit}' AND execution_id = 'e 2 a'"
+    yield Break("executions", "no_failure_is_replaced", (_superseding(succeeded),), 1,
                 frozenset({"every_line_is_a_row"}), ("replaced_failures",))  # fmt: skip
     yield Break(
         "raw_logs",

@@ -30,7 +30,7 @@ def print_inspection(console: Console, found: Inspection) -> None:
     _print_list(
         console,
         "rejected",
-        Counter({f"{one.reason} (first: {one.first_line:,})": one.lines for one in found.rejections}),
+        Counter({f"{one.reason} (first in line {one.first_line:,})": one.lines for one in found.rejections}),
     )
 
 

@@ -293,10 +293,7 @@ def _private_reader(opening: Opening, own: Sequence[Declaration]) -> Reader | No
 
 def _unknown(source: Source, head: bytes) -> Iterator[Line]:
     """The whole file is one rejected record, however many lines it has."""
-    *others, last = sorted({known.name for known in FORMATS} - {NATIVE}, key=str.lower)
-    names = f"{', '.join([NATIVE, *others])} and {last}"
-    look = look_of(head)
-    reason = f"no reader knows what this file holds (known are {names}); it {look}"
+    reason = f"no reader knows what this file holds; it {look_of(head)} (known formats: health-assets formats)"
     yield from _refused(source, reason)
 
 

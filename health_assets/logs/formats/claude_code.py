@@ -39,6 +39,8 @@ OWN_LINES = {
 SYNTHETIC = "<synthetic>"
 """The model of lines that Claude Code itself wrote in an agent's name."""
 GOES_ON = ("tool_use", "pause_turn")
+BROKE_OFF = ("max_tokens", "model_context_window_exceeded", "refusal")
+"""Reasons to stop of a model that did not come to an end."""
 """Reasons for which a model stopped that are none to hand back."""
 DENIED = ("The user doesn't want to ", "Permission to use ", "Permission for this action has been denied")
 """How results of tools begin that did not run since the user or a rule did not allow it."""
@@ -316,6 +318,8 @@ class _Session:
             stopped = message.get("stop_reason")
             if has_uses or stopped in GOES_ON:
                 turn.go_on()
+            elif stopped in BROKE_OFF:
+                turn.end(FAILURE, at, f"the model stopped: {stopped}")
             elif stopped is not None or has_text:
                 turn.end(SUCCESS, at, is_certain=stopped is not None)
             else:
