@@ -15,13 +15,14 @@ from health_assets.warehouse.ledger import UNREADABLE
 from health_assets.warehouse.session import Session
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RejectedElsewhere:
-    """Rejected lines of hours that nobody materialized: how many, of how many files, and the first of the hours."""
+    """Rejected lines of hours that nobody materialized: how many, of how many files, and the first hour and file."""
 
     lines: int
     files: int
     first: datetime
+    first_file: str
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,14 @@ class LogCoverage:
 
     def rejected_elsewhere(self) -> RejectedElsewhere | None:
         """The rejected lines of hours that nobody ever materialized; None where there are none."""
-        [(lines, files, first)] = self._session.query(
+        [(lines, files, first, first_file)] = self._session.query(
             """
-            SELECT sum(lines), count(DISTINCT source_file), min(hour)
+            SELECT sum(lines), count(DISTINCT source_file), min(hour), min(source_file)
             FROM raw_logs
             WHERE record_type = 'rejected' AND NOT coalesce(is_dropped, false) AND lines > 0
                 AND hour NOT IN (SELECT hour FROM partition_states WHERE asset = 'rejected_records')
             """
         )
-        return RejectedElsewhere(int(lines), files, first) if lines else None
+        if not lines:
+            return None
+        return RejectedElsewhere(lines=int(lines), files=files, first=first, first_file=first_file)

@@ -304,6 +304,31 @@ def test_times_are_found_by_any_spelling_and_asked_where_there_is_none(
     assert all(one in text for one in told)
 
 
+def test_tokens_and_seconds_are_found_in_other_fields_and_lists_are_told_as_unused(tmp_path: Path) -> None:
+    run = {"id": "a", "bot": {"name": "mail", "ver": "3"}, "start": 1780833600, "elapsed_seconds": 4, "ok": True,
+           "usage": {"prompt": 7, "completion": 2}, "tools": [{"name": "grep"}]}  # fmt: skip
+    path = written(tmp_path / "runs.json", json.dumps([run, run | {"id": "b", "ok": False}]))
+    told = {line.strip() for line in suggested(files_at(path)[0]).splitlines()}
+    assert told >= {
+        "input_tokens: usage.prompt", "output_tokens: usage.completion", "agent_version: bot.ver",
+        "ended_at: {path: start, plus: elapsed_seconds, factor: 1}", "# fields that nothing uses: tools",
+    }  # fmt: skip
+    assert not any("private" in one for one in told)
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [({"name": "orchard", "dependencies": {}}, "# this looks like a package's own file; it is no log; move it elsewhere"),
+     ({"type": "trigger", "trigger_id": "t", "agent_id": "a", "at": "2026-06-07T12:00:00Z", "status": "fired"},
+      "# needed only for other files than this one, which is read as the native format"),
+     (RUNS[0], "name: \"a\"")],
+    ids=["no log", "known", "own"],
+)  # fmt: skip
+def test_a_suggestion_says_where_no_declaration_is_needed(record: dict[str, Any], told: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.json", json.dumps(record))
+    assert suggested(files_at(path)[0]).splitlines()[0] == told
+
+
 def test_a_suggestion_proposes_to_store_no_text_where_there_is_any(tmp_path: Path) -> None:
     runs = [{"id": "a", "bot": "mail", "ok": ok, "ts": 1, "request": {"text": "x"}} for ok in (True, False)]
     text = suggested(files_at(written(tmp_path / "runs.json", json.dumps(runs)))[0])

@@ -373,7 +373,8 @@ def test_lines_that_were_rejected_in_other_hours_are_counted_and_their_hour_is_n
     project.write_log("good.jsonl", [line(execution("e", "planner", START))])
     project.write_log("package.json", ["{", "}"], modified=START + 5 * HOUR)
     told = (
-        "1 × rejected in hours that are not materialized, of 1 file: see why by --from 2026-06-07T05 --to 2026-06-07T06"
+        "1 × rejected in hours that are not materialized, of 1 file (package.json): see why by --from 2026-06-07T05 "
+        "--to 2026-06-07T06"
     )
     assert told in printed(project, HOURS)
     there = printed(project, HourRange.of(START + 5 * HOUR))

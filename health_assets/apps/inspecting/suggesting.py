@@ -11,6 +11,7 @@ from typing import Any
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.files import head_of
+from health_assets.logs.formats import recognized
 from health_assets.logs.formats.declaration import as_text
 from health_assets.logs.formats.expressions import compiled
 from health_assets.logs.formats.foreign_lines import Line
@@ -18,6 +19,7 @@ from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.lines import objects
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.limits import Unpacking
+from health_assets.logs.looks import NO_LOG, look_of
 from health_assets.logs.plain import plain_blocks
 from health_assets.logs.stores import RawFile
 from health_assets.logs.unicode import as_utf_8
@@ -38,20 +40,27 @@ NAMES = {
     "error": ("error_message", "error", "exception", "err", "failure", "reason", "why", "cause", "message"),
     "session_id": ("session_id", "session", "conversation_id", "thread_id", "chat_id"),
     "task_id": ("task_id", "task", "example_id", "case_id", "case", "instance_id"),
-    "agent_version": ("agent_version", "version", "release", "build", "commit"),
+    "agent_version": ("agent_version", "version", "ver", "release", "build", "commit"),
     "model": ("model", "model_name", "model_id", "llm"),
     "cost_usd": ("cost_usd", "total_cost", "cost", "price", "usd"),
-    "input_tokens": ("input_tokens", "prompt_tokens", "tokens_in", "tokens_prompt", "tok_in"),
-    "output_tokens": ("output_tokens", "completion_tokens", "tokens_out", "tokens_completion", "tok_out"),
+    "input_tokens": ("input_tokens", "prompt_tokens", "tokens_in", "tokens_prompt", "tok_in",
+                     "usage.input", "usage.prompt", "tokens.input", "tokens.prompt"),
+    "output_tokens": ("output_tokens", "completion_tokens", "tokens_out", "tokens_completion", "tok_out",
+                      "usage.output", "usage.completion", "tokens.output", "tokens.completion"),
 }  # fmt: skip
-"""By field of an execution, what other programs call it, also without underscores; the first that is there is taken."""
+"""By field of an execution, what other programs call it, also without underscores; the first that is there is taken.
+
+With a dot, the field must lie in another one of this name.
+"""
 OUTCOMES = (
     "status", "state", "outcome", "success", "succeeded", "ok", "passed", "result", "is_error", "failed", "code",
 )  # fmt: skip
 """What other programs call an outcome."""
 DURATIONS = {
     "duration_ms": 0.001, "took_ms": 0.001, "latency_ms": 0.001, "elapsed_ms": 0.001, "ms": 0.001,
-    "duration_s": 1.0, "duration": 1.0, "elapsed": 1.0, "runtime": 1.0, "seconds": 1.0, "secs": 1.0,
+    "duration_s": 1.0, "duration_seconds": 1.0, "elapsed_s": 1.0, "elapsed_seconds": 1.0, "runtime_s": 1.0,
+    "runtime_seconds": 1.0, "took_s": 1.0, "latency_s": 1.0, "duration": 1.0, "elapsed": 1.0, "runtime": 1.0,
+    "seconds": 1.0, "secs": 1.0,
 }  # fmt: skip
 """By name of a duration, the seconds in its unit."""
 TEXTS = ("prompt", "text", "content", "input", "output", "question", "answer", "request", "response", "code", "path")
@@ -85,7 +94,15 @@ def suggested(file: RawFile) -> str:
     records = [*islice((record for record in found if isinstance(record, dict)), MOST_RECORDS)]
     if not records:
         raise HealthAssetsError(f"{file.source_file} holds no JSON object, so no declaration can be suggested for it")
-    return "\n".join(_declaration(file, member, records)) + "\n"
+    return "\n".join([*_doubts(opening, head), *_declaration(file, member, records)]) + "\n"
+
+
+def _doubts(opening: Opening, head: bytes) -> Iterator[str]:
+    """A comment where a file needs no declaration."""
+    if known := recognized(opening):
+        yield f"# needed only for other files than this one, which is read as {known[0].name}"
+    elif (look := look_of(head)).hint == NO_LOG:
+        yield f"# this {look}"
 
 
 def _lines(file: RawFile) -> Iterator[Any]:
@@ -110,7 +127,7 @@ def _document(file: RawFile) -> tuple[str | None, Iterator[Any]]:
 
 
 def _declaration(file: RawFile, member: str | None, records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    paths = _paths(records)
+    paths, lists = _paths(records)
     chosen = {field: path for field, names in NAMES.items() if (path := _named(paths, names)) is not None}
     duration, outcomes = _named(paths, tuple(DURATIONS)), [path for path in paths if _is_called(path, OUTCOMES)]
     signs = [name for name in records[0] if all(name in record for record in records)] or [*records[0]]
@@ -122,7 +139,7 @@ def _declaration(file: RawFile, member: str | None, records: Sequence[dict[str, 
         yield f"  - fields: {json.dumps([member])}"
         yield f"    record_fields: {json.dumps(signs[:4])}"
         yield f"records: {member}"
-    if texts := [path for path in paths if _is_called(path, TEXTS)]:
+    if texts := [path for path in paths if _is_called(path, TEXTS) and path not in chosen.values()]:
         yield f"# private: true # stores no text of these files: there is {_listed(texts)}"
     yield "make:"
     yield "  - type: execution"
@@ -133,7 +150,7 @@ def _declaration(file: RawFile, member: str | None, records: Sequence[dict[str, 
     for field, path in chosen.items():
         if field not in (*IDENTITY, *TIMES):
             yield f"      {field}: {_quoted(path)}"
-    if unused := [path for path in paths if path not in (*chosen.values(), *outcomes, duration)]:
+    if unused := [path for path in paths + lists if path not in (*chosen.values(), *outcomes, duration)]:
         yield f"# fields that nothing uses: {_listed(unused)}"
 
 
@@ -216,21 +233,28 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _paths(records: Sequence[dict[str, Any]]) -> list[str]:
-    """Paths of the values of records, the outer ones first."""
+def _paths(records: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """Paths of the single values of records, and those of their lists; the outer ones first."""
     found: dict[str, int] = {}
+    lists: dict[str, int] = {}
     for record in records:
-        _add_paths(record, "", 1, found)
-    return sorted(found, key=lambda path: (found[path], path))
+        _add_paths(record, "", 1, found, lists)
+    return _outer_first(found), _outer_first({path: lists[path] for path in lists.keys() - found.keys()})
 
 
-def _add_paths(value: dict[str, Any], prefix: str, depth: int, found: dict[str, int]) -> None:
+def _outer_first(depths: dict[str, int]) -> list[str]:
+    return sorted(depths, key=lambda path: (depths[path], path))
+
+
+def _add_paths(value: dict[str, Any], prefix: str, depth: int, found: dict[str, int], lists: dict[str, int]) -> None:
     for name, inner in value.items():
         quoted = name if name.isidentifier() and name.isascii() else json.dumps(name)
         path = f"{prefix}{quoted}"
         if isinstance(inner, dict) and depth < MOST_DEPTH:
-            _add_paths(inner, f"{path}.", depth + 1, found)
-        elif not isinstance(inner, dict | list):
+            _add_paths(inner, f"{path}.", depth + 1, found, lists)
+        elif isinstance(inner, list):
+            lists.setdefault(path, depth)
+        elif not isinstance(inner, dict):
             found.setdefault(path, depth)
 
 
@@ -240,12 +264,13 @@ def _named(paths: Sequence[str], names: Sequence[str]) -> str | None:
 
 
 def _is_called(path: str, names: Sequence[str]) -> bool:
-    return _plain(path.rpartition(".")[2]) in map(_plain, names)
+    last = path.split(".")[-2:]
+    return any(_plain(".".join(last[-1 - name.count(".") :])) == _plain(name) for name in names)
 
 
 def _plain(name: str) -> str:
     """A name without what tells spellings apart: `startedAt` is `started_at`."""
-    return name.strip('"').lower().replace("-", "").replace("_", "")
+    return name.replace('"', "").lower().replace("-", "").replace("_", "")
 
 
 def _quoted(path: str) -> str:
