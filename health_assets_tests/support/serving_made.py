@@ -48,9 +48,10 @@ ARROW = {
 Row = dict[str, Any]
 
 
-def fill(warehouse: Path, hour: datetime = HOUR, **tables: Sequence[Row]) -> None:
+def fill(warehouse: Path | str, hour: datetime = HOUR, **tables: Sequence[Row]) -> None:
     """Replace an hour of these tables; a column that a row does not name is null, or where it may not be, something."""
-    begin_with_empty_tables(warehouse)
+    if isinstance(warehouse, Path):
+        begin_with_empty_tables(warehouse)
     with Warehouse(str(warehouse)).write() as session:
         for table, rows in tables.items():
             hours = HourRange.of(hour)
