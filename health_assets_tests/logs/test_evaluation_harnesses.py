@@ -291,6 +291,17 @@ def test_the_same_trajectory_is_the_same_execution_in_another_folder(project: Pr
     assert first == second
 
 
+def test_the_model_of_swe_agent_is_known_however_its_configuration_is_spaced(project: Project) -> None:
+    spaced = made.swe_agent_1()
+    spaced["replay_config"] = json.dumps(json.loads(spaced["replay_config"]), indent=1)
+    [compact], [run] = (read(project, one, name="mail__mail-7.traj")[0] for one in (made.swe_agent_1(), spaced))
+    assert (
+        (run["agent_id"], run["model"])
+        == (compact["agent_id"], compact["model"])
+        == ("SWE-agent:atlas-mini", "atlas-mini")
+    )
+
+
 def test_a_trajectory_of_mini_swe_agent_is_an_execution_with_its_calls(project: Project) -> None:
     lines, notes = read(project, made.MINI_SWE_AGENT, name="mail__mail-7.traj.json")
     [run] = of_type("execution", lines)
