@@ -7,6 +7,7 @@ import typer
 
 from health_assets.cli.speaking import TargetsOption, console, readable_errors, settings_of
 from health_assets.core.settings import load_settings
+from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 
 
@@ -30,17 +31,20 @@ def inspect(
 
     with readable_errors():
         settings, limits = settings_of(None, targets, None), current_limits()
-        files = [found for one in path for found in files_at(one, FormatSettings.of(settings))]
-        if suggest:
+        oddities: dict[str, str] = {}
+        files = [found for one in path for found in files_at(one, FormatSettings.of(settings), oddities)]
+        if suggest and files:
             typer.echo(suggested(files[0]), nl=False)
             return
         useful = 0
         for found in inspected(files, load_targets(settings.targets), limits):
             print_inspection(console, found)
             useful += found.is_useful
+        for name, oddity in oddities.items():
+            console.print(printable(f"{name}: {oddity}", 400), soft_wrap=True, markup=False, highlight=False)
     if len(files) > 1:
         console.print(f"{counted(len(files), 'file')}, of which {len(files) - useful:,} could not be used")
-    if useful < len(files):
+    if useful < max(len(files), 1):
         raise typer.Exit(1)
 
 

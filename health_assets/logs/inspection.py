@@ -111,18 +111,21 @@ class Inspection:
         return is_known and self.passed_over is None
 
 
-def files_at(path: Path, format_settings: FormatSettings | None = None) -> list[RawFile]:
+def files_at(
+    path: Path, format_settings: FormatSettings | None = None, oddities: dict[str, str] | None = None
+) -> list[RawFile]:
     """The file, or the logs below a folder.
 
     Args:
         path: the file or the folder.
         format_settings: settings of formats.
+        oddities: is filled as by `list_files`, also where there is no log.
 
     Raises:
         HealthAssetsError: there is none, or it cannot be read.
     """
     if path.is_dir():
-        if not (found := list_files(path, format_settings=format_settings)):
+        if not (found := list_files(path, oddities=oddities, format_settings=format_settings)) and not oddities:
             raise HealthAssetsError(f"no file below {path} has a name that counts; {NAMES_THAT_COUNT}")
         return found
     try:

@@ -28,6 +28,7 @@ from health_assets.logs.inspection import FILES_AT_ONCE, Inspection, files_at, i
 from health_assets.logs.limits import current_limits
 from health_assets.logs.stores import RawFile
 from health_assets_tests.support import coding_sessions_made
+from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import REPOSITORY
 
@@ -125,6 +126,15 @@ def test_a_folder_is_all_of_its_logs_and_what_is_not_there_is_one_sentence(tmp_p
         files_at(tmp_path)
     with pytest.raises(HealthAssetsError, match=r"cannot look at .*: No such file"):
         files_at(tmp_path / "none.json")
+
+
+def test_a_file_of_a_folder_that_is_passed_over_for_its_name_is_told(tmp_path: Path) -> None:
+    written(tmp_path / "app.log", line(execution("e", "planner", START)))
+    ended = command_here("inspect", str(tmp_path))
+    assert (ended.returncode, ended.stdout.count("app.log: it is not read, for its name: names that count")) == (1, 1)
+    written(tmp_path / "app.jsonl", line(execution("e", "planner", START)))
+    ended = command_here("inspect", str(tmp_path))
+    assert ended.returncode == 0 and "app.log: it is not read, for its name" in ended.stdout
 
 
 # -- files of other things ---------------------------------------------------------------------------------------------
