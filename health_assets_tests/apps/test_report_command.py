@@ -17,8 +17,10 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.declared_assets import DERIVED
+from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import ENGINES, Project, hours_from
+from health_assets_tests.support.serving_made import fill
 
 HOURS = hours_from(START, 4)
 LAST = HOURS.end - HOUR
@@ -89,6 +91,16 @@ def test_any_hour_can_be_shown(made: Project) -> None:
     code, output = report(made, "--hour", "2026-06-07T01")
     assert code == 0, output
     assert "Fleet at 2026-06-07 01:00 UTC" in output
+
+
+def test_a_block_of_an_agent_says_where_its_newest_row_is_of_an_earlier_hour(tmp_path: Path) -> None:
+    rows = [{"agent_id": "crashing"}]
+    fill(tmp_path / "health.duckdb", LAST - HOUR, agent_usage=rows)
+    fill(tmp_path / "health.duckdb", LAST, agent_health=rows)
+    console = Console(file=StringIO(), width=120)
+    with Warehouse(str(tmp_path / "health.duckdb")).read() as session:
+        print_agent(console, session, HOURS, "crashing")
+    assert "Agent usage at 2026-06-07 02:00 UTC, its newest row\n" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_an_agent_is_shown_with_its_lost_points_their_evidence_and_everything_else(made: Project) -> None:

@@ -269,6 +269,7 @@ def _print_rows(console: Console, session: Session, hours: HourRange, agent_id: 
     names = [name for name in columns if rows[name].type().is_string()]
     found = session.dicts(rows.filter(rows.hour == latest["hour"]).order_by([*names, "hour"]).select(*columns))
     title = f"{table.replace('_', ' ').capitalize()} at {latest['hour']:%Y-%m-%d %H:%M} UTC"
+    title += ", its newest row" if latest["hour"] + HOUR < hours.end else ""
     if len(found) > 1:
         _print_table(console, title, [{name: row[name] for name in columns[:COLUMNS_SHOWN]} for row in found])
         return
