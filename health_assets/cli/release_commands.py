@@ -73,6 +73,7 @@ def compare(
         else:
             console.print(comparisons_table(by_pair(rows)))
         if agents is not None and len(agents) > AGENTS_SHOWN:
+            typer.echo()  # else Markdown takes it for a row
             typer.echo(f"the worst {AGENTS_SHOWN} of all agents; --agent NAME and --format json have the others")
 
 

@@ -220,7 +220,7 @@ def _print_rejections_elsewhere(console: Console, rejected: RejectedElsewhere) -
     if rejected.first > datetime.now(UTC):
         why = "the files say that they were changed in the future; give them a time that was, to see why"
     files = (
-        f"{counted(rejected.files, 'file')} ({'first ' if rejected.files > 1 else ''}{printable(rejected.first_file)})"
+        f"{counted(rejected.files, 'file')} ({'such as ' if rejected.files > 1 else ''}{printable(rejected.a_file)})"
     )
     text = f"    {rejected.lines:>6,} × rejected in hours that are not materialized, of {files}: {why}"
     console.print(Text(text, style="yellow"), soft_wrap=True)

@@ -119,14 +119,18 @@ def files_at(
     Args:
         path: the file or the folder.
         format_settings: settings of formats.
-        oddities: is filled as by `list_files`, also where there is no log.
+        oddities: is filled as by `list_files`, but by path; a folder with oddities needs no log.
 
     Raises:
         HealthAssetsError: there is none, or it cannot be read.
     """
     if path.is_dir():
-        if not (found := list_files(path, oddities=oddities, format_settings=format_settings)) and not oddities:
+        odd: dict[str, str] = {}
+        found = list_files(path, oddities=odd, format_settings=format_settings)
+        if not found and (oddities is None or not odd):
             raise HealthAssetsError(f"no file below {path} has a name that counts; {NAMES_THAT_COUNT}")
+        if oddities is not None:
+            oddities |= {str(path / name): oddity for name, oddity in odd.items()}
         return found
     try:
         status = path.stat()

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from health_assets.logs.json_values import as_list, as_object
-from health_assets.logs.limits import BLOCK_BYTES
 
 WRITE_LINES = "write one JSON object a line"
 GIVE_TYPES = (
@@ -55,6 +54,9 @@ _TEXTS = (
 )
 """First lines of texts, by what they tell."""
 _MOST_SHOWN_FIELDS = 6
+LONG_VALUE = 1 << 20
+"""Characters of a value above which only its beginning may be known."""
+LONGEST_WORD = 8
 _BLANKS = re.compile(r"[\s\ufeff\0]*")
 """Blanks of Unicode, byte order marks and NUL bytes."""
 
@@ -122,18 +124,18 @@ def look_of(head: bytes) -> Look:
         return Look("blanks alone", "nothing was written there")
     if text[:100].count("\ufffd") > 3 or "\0" in text:
         return Look("binary data", WRITE_LINES)
-    return _look_of_text(text, is_cut=len(head) >= BLOCK_BYTES)
+    return _look_of_text(text)
 
 
-def _look_of_text(text: str, *, is_cut: bool) -> Look:
-    """Name a text that begins with a character that is not blank, and may go on behind what is known of it."""
+def _look_of_text(text: str) -> Look:
+    """Name a text that begins with a character that is not blank."""
     start = text[:200].lower()
     if start.startswith(("<!doctype html", "<html")):
         return Look("an HTML page", "it may be the answer of a sign-in page in place of the export")
     if start.startswith("<"):
         return Look("XML", WRITE_LINES)
     if text[0] == "{" or (text[0] == "[" and not _SECTION.match(text)):
-        return _look_of_json(text, is_cut=is_cut)
+        return _look_of_json(text)
     first, *others = [line for line in text.splitlines() if line.strip()]
     for pattern, name, hint in _TEXTS:
         if pattern.match(f"{first}\n"):
@@ -150,10 +152,10 @@ def _is_of_yaml(line: str) -> bool:
     return ": " in line or line[:1] in " -#" or line.endswith(":")
 
 
-def _look_of_json(text: str, *, is_cut: bool) -> Look:
+def _look_of_json(text: str) -> Look:
     value = _first_object(text)
-    if value is None and is_cut:
-        return Look(f"one JSON value of more than {BLOCK_BYTES >> 20} MiB", GIVE_TYPES)
+    if value is None and len(text) >= LONG_VALUE and _ends_too_soon(text):
+        return Look("the beginning of a JSON value of more than 1 MiB", GIVE_TYPES)
     if value is None:
         return Look("JSON that is not valid", WRITE_LINES)
     for is_of_tool, name, hint in _TOOLS:
@@ -165,6 +167,17 @@ def _look_of_json(text: str, *, is_cut: bool) -> Look:
         f"JSON objects with the fields {fields}{more}" if value else "JSON without an object",
         GIVE_TYPES,
     )
+
+
+def _ends_too_soon(text: str) -> bool:
+    """Whether JSON is valid as far as it is known."""
+    try:
+        json.JSONDecoder().raw_decode(text)
+    except RecursionError:
+        return False
+    except json.JSONDecodeError as error:
+        return error.pos >= len(text) - LONGEST_WORD or error.msg.startswith("Unterminated string")
+    return False
 
 
 def _first_object(text: str) -> dict[str, Any] | None:

@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from health_assets.core.errors import NoWarehouseError
+from health_assets.core.hours import HourGroups
 from health_assets.core.targets import Targets
 from health_assets.pipeline.build_selection import chunks, hours_to_build, require_sources, versions_to_note
 from health_assets.pipeline.checking import check_suites
@@ -29,7 +31,7 @@ from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 FEW_RECORDS = 10_000
-"""Up to so many records in the hours of a plan, all assets of a step are made in one transaction."""
+"""Up to so many records in the hours that it makes, a step has one transaction for all its assets."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,9 +55,15 @@ def system_step(
     selected = [
         derived for derived in graph.system_steps[step] if derived.name in plan.assets or plan.checks.get(derived.name)
     ]
-    if not failed and len(selected) > 1 and (together := _together(pipeline, graph, selected, plan)):
-        yield from together
-        return
+    joint_error: BaseException | None = None
+    if not failed and len(selected) > 1 and _has_few_records(pipeline, plan.hours):
+        try:
+            together = _in_one_transaction(pipeline, graph, selected, plan)
+        except _OneByOneError as error:
+            joint_error = error.__cause__
+        else:
+            yield from together
+            return
     blocked, errors = {*failed}, list[Exception]()
     for derived in selected:
         if derived.name in plan.assets and blocked.intersection(graph.sources(derived.name)):
@@ -73,47 +81,69 @@ def system_step(
         yield from events
     if errors:
         raise errors[0]
+    if joint_error is not None and not blocked:
+        _log.warning("the assets of %s were made one by one, since together they failed", step, exc_info=joint_error)
 
 
 class _OneByOneError(Exception):
-    """Rolls back a transaction of several assets, of which each is to have its own."""
+    """Rolls back the joint transaction; the assets are then made one by one."""
 
 
-def _together(pipeline: Pipeline, graph: Graph, selected: Sequence[Derived], plan: Plan) -> Sequence[Event]:
-    """Make and check assets in one transaction; nothing is written or told where each is to have its own."""
+def _has_few_records(pipeline: Pipeline, hours: HourGroups) -> bool:
     if is_spark(pipeline.settings.warehouse):
-        return []
+        return False
+    try:
+        with pipeline.read() as session:
+            return _record_count(session, hours) <= FEW_RECORDS
+    except NoWarehouseError:
+        return False
+
+
+def _record_count(session: Session, hours: HourGroups) -> int:
+    return PartitionStates(session).row_count(RECORDS, hours.span)
+
+
+def _in_one_transaction(
+    pipeline: Pipeline, graph: Graph, selected: Sequence[Derived], plan: Plan
+) -> Sequence[Materialized | Checked]:
+    """Make and check assets in one transaction.
+
+    Raises:
+        _OneByOneError: nothing was written, and the assets are to be made one by one.
+    """
     has_begun = False
     try:
         with pipeline.write() as session:
             has_begun = True
-            return _made_together(session, pipeline, graph, selected, plan)
-    except Exception as error:  # comes again of the asset that it is of
+            events = _made_and_checked(session, pipeline, graph, selected, plan, most_records=FEW_RECORDS)
+            failed = [event.check for event in events if isinstance(event, Checked) and event.blocks]
+            if failed and any(isinstance(event, Materialized) for event in events):
+                raise _OneByOneError(f"{failed[0]} failed")
+            return events
+    except _OneByOneError:
+        raise
+    except Exception as error:  # retried asset by asset, so that the others are still made
         if not has_begun:
             raise
-        _log.debug("each asset has its own transaction: %s: %s", type(error).__name__, error)
-        return []
-
-
-def _made_together(
-    session: Session, pipeline: Pipeline, graph: Graph, selected: Sequence[Derived], plan: Plan
-) -> Sequence[Event]:
-    if PartitionStates(session).row_count(RECORDS, plan.hours.span) > FEW_RECORDS:
-        raise _OneByOneError("there are many records")
-    events = _made_and_checked(session, pipeline, graph, selected, plan)
-    failed = [event.check for event in events if isinstance(event, Checked) and event.blocks]
-    if failed and any(isinstance(event, Materialized) for event in events):
-        raise _OneByOneError(f"{failed[0]} failed")
-    return events
+        raise _OneByOneError(str(error)) from error
 
 
 def _made_and_checked(
-    session: Session, pipeline: Pipeline, graph: Graph, selected: Sequence[Derived], plan: Plan
+    session: Session,
+    pipeline: Pipeline,
+    graph: Graph,
+    selected: Sequence[Derived],
+    plan: Plan,
+    most_records: int | None = None,
 ) -> list[Materialized | Checked]:
-    """Make and check assets, in the order in which they are made from each other."""
+    """Make and check assets, in the order in which they are made from each other.
+
+    Raises:
+        _OneByOneError: hours of the look-back have to be made again that hold more records than `most_records`.
+    """
     targets = pipeline.load_targets()  # those of now, however long it took until this run had the lock
     made = {
-        derived.name: _made(session, pipeline, graph, derived, plan, targets)
+        derived.name: _made(session, pipeline, graph, derived, plan, targets, most_records)
         for derived in selected
         if derived.name in plan.assets
     }
@@ -127,13 +157,21 @@ def _made_and_checked(
 
 
 def _made(
-    session: Session, pipeline: Pipeline, graph: Graph, derived: Derived, plan: Plan, targets: Targets
+    session: Session,
+    pipeline: Pipeline,
+    graph: Graph,
+    derived: Derived,
+    plan: Plan,
+    targets: Targets,
+    most_records: int | None = None,
 ) -> Materialized:
     """Make an asset's hours, and tell of them."""
     settings, asked = pipeline.settings, plan.hours
     run, tables = RunFingerprint.of(settings, targets, asked), upstream(derived.name, graph.derived)
     inputs_fingerprint = run.with_inputs(run.input_states(session, tables), tables)
     build, restored = _hours_to_make(session, pipeline, derived, plan)
+    if most_records is not None and build and _record_count(session, HourGroups.of(build)) > most_records:
+        raise _OneByOneError("the look-back holds many records")
     for hours, own in chunks(build, asked):
         require_sources(session, derived, own, settings)
         inputs = Inputs(session=session, hours=hours, targets=targets, settings=settings)

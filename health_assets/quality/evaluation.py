@@ -221,14 +221,14 @@ def _evaluate_small(batches: Sequence[_SmallBatch]) -> list[list[CheckResult]]:
     """Let Great Expectations judge batches whole; gives the results of each."""
     refused = [
         found
-        for some in _of_few_rows(batches)
+        for some in _groups(batches)
         for found in unexpected_rows([_batch(batch.frame, batch.checks) for batch in some])
     ]
     return [_results(batch, iter(found)) for batch, found in zip(batches, refused, strict=True)]
 
 
-def _of_few_rows(batches: Iterable[_SmallBatch]) -> Iterator[list[_SmallBatch]]:
-    """Batches in groups: what is judged together is put below one another, and takes memory for it."""
+def _groups(batches: Iterable[_SmallBatch]) -> Iterator[list[_SmallBatch]]:
+    """Group batches up to `SMALL_BATCH_ROWS` rows, since Great Expectations gets one frame for each group."""
     group, rows = list[_SmallBatch](), 0
     for batch in batches:
         if group and rows + len(batch.frame) > SMALL_BATCH_ROWS:

@@ -17,12 +17,12 @@ from health_assets.warehouse.session import Session
 
 @dataclass(frozen=True, kw_only=True)
 class RejectedElsewhere:
-    """Rejected lines of hours that nobody materialized: how many, of how many files, and the first hour and file."""
+    """Rejected lines of hours that nobody materialized: how many, of how many files, the first hour, and a file."""
 
     lines: int
     files: int
     first: datetime
-    first_file: str
+    a_file: str
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class LogCoverage:
 
     def rejected_elsewhere(self) -> RejectedElsewhere | None:
         """The rejected lines of hours that nobody ever materialized; None where there are none."""
-        [(lines, files, first, first_file)] = self._session.query(
+        [(lines, files, first, a_file)] = self._session.query(
             """
             SELECT sum(lines), count(DISTINCT source_file), min(hour), min(source_file)
             FROM raw_logs
@@ -129,4 +129,4 @@ class LogCoverage:
         )
         if not lines:
             return None
-        return RejectedElsewhere(lines=int(lines), files=files, first=first, first_file=first_file)
+        return RejectedElsewhere(lines=int(lines), files=files, first=first, a_file=a_file)

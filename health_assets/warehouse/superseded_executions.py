@@ -53,15 +53,19 @@ class SupersededExecutions:
         return bool(self._session.query(sql, [hours.start, hours.end]))
 
     def failures_by_hour(self, hours: HourRange) -> dict[datetime, int]:
-        """By hour, how many superseded lines of these hours say that an execution failed which counts as no failure."""
-        failed = (
-            f"SELECT hour, {AGENT_AS_REPORTED} AS agent_id, execution_id FROM {{table}} "
-            "WHERE status = 'failure' AND hour >= $start AND hour < $end"
-        )
+        """By hour, how many failed lines a later line of the same agent and id replaced by another outcome."""
         rows = self._session.query(
-            f"SELECT hour, count(*) FROM ({failed.format(table=_TABLE)}) AS lost WHERE NOT EXISTS ("
-            f"SELECT 1 FROM ({failed.format(table='executions')}) AS kept WHERE kept.hour = lost.hour "
-            "AND kept.agent_id = lost.agent_id AND kept.execution_id = lost.execution_id) GROUP BY hour",
+            f"""
+            WITH lost AS (
+                SELECT hour, {AGENT_AS_REPORTED} AS agent, execution_id FROM {_TABLE}
+                WHERE status = 'failure' AND hour >= $start AND hour < $end
+            ), kept AS (
+                SELECT hour, {AGENT_AS_REPORTED} AS agent, execution_id FROM executions
+                WHERE status = 'failure' AND hour >= $start AND hour < $end
+            )
+            SELECT hour, count(*) FROM lost LEFT JOIN kept USING (hour, agent, execution_id)
+            WHERE kept.agent IS NULL GROUP BY hour
+            """,
             {"start": hours.start, "end": hours.end},
         )
         return dict(rows)

@@ -135,6 +135,8 @@ def test_a_file_of_a_folder_that_is_passed_over_for_its_name_is_told(tmp_path: P
     written(tmp_path / "app.jsonl", line(execution("e", "planner", START)))
     ended = command_here("inspect", str(tmp_path))
     assert ended.returncode == 0 and "app.log: it is not read, for its name" in ended.stdout
+    (tmp_path / "empty").mkdir()
+    assert "has a name that counts" in command_here("inspect", str(tmp_path), str(tmp_path / "empty")).stderr
 
 
 # -- files of other things ---------------------------------------------------------------------------------------------

@@ -67,7 +67,8 @@ def test_compare_shows_the_worst_agents_and_says_that_there_are_others(
     code, text = said(project, "compare")
     *table, told = text.splitlines()
     assert code == 0 and told == "the worst 1 of all agents; --agent NAME and --format json have the others"
-    assert [line.split()[0] for line in table[1:] if not line.startswith(" ")] == ["a"]
+    assert [line.split()[0] for line in table[1:] if line[:1].strip()] == ["a"]
+    assert f"|\n\n{told}\n" in said(project, "compare", "--format", "markdown")[1]
     assert {row["agent_id"] for row in json.loads(said(project, "compare", "--format", "json")[1])} == {"a", "b"}
 
 

@@ -17,7 +17,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
 from health_assets.logs.files import line_batches, list_files
 from health_assets.logs.formats.foreign_lines import MAX_LINE_BYTES
-from health_assets.logs.limits import BLOCK_BYTES, Limits
+from health_assets.logs.limits import Limits
 from health_assets.logs.looks import look_of
 from health_assets.logs.mending import BARE, HEADER, MOST_DOCUMENTS, NULS, PREFIXED, SEVERAL, WRAPPED, shows_signs
 from health_assets.pipeline.files_without_events import sentences_about
@@ -252,7 +252,9 @@ LOOKS = [
     (b'{"run_type":"chain","trace_id":"t"}', "runs of LangSmith"),
     (b'{"level":"info","msg":"x"}\n', "lines of a program's log"),
     (b'{"level":', "JSON that is not valid"),
-    (b'{"level":"' + BLOCK_BYTES * b"x", "one JSON value of more than 8 MiB"),
+    (b'{"level":"' + (1 << 20) * b"x", "the beginning of a JSON value of more than 1 MiB"),
+    (b'\xef\xbb\xbf{"runs":[' + (1 << 17) * b'{"a": 1},', "the beginning of a JSON value of more than 1 MiB"),
+    (b"{'level': 1}\n" + (1 << 20) * b"x", "JSON that is not valid"),
 ]
 
 

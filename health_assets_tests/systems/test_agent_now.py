@@ -200,7 +200,7 @@ def test_chances_are_the_same_whether_their_cases_are_sorted_or_looked_up(monkey
     rates = random.choice([0.5, 0.9, 0.99, 1.0], 50)
     found = []
     for most_numbers_each in (0, 10**6):
-        monkeypatch.setattr(verdict_grid, "SPARSE", most_numbers_each)
+        monkeypatch.setattr(verdict_grid, "MAX_SLOTS_PER_NUMBER", most_numbers_each)
         found.append(verdict_grid.chances_of_cells(failures, executions, rates, 1e-4))
     (sorted_chances, sorted_flags), (chances, flags) = found
     np.testing.assert_array_equal(sorted_chances, chances)

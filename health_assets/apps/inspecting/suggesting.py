@@ -94,10 +94,10 @@ def suggested(file: RawFile) -> str:
     records = [*islice((record for record in found if isinstance(record, dict)), MOST_RECORDS)]
     if not records:
         raise HealthAssetsError(f"{file.source_file} holds no JSON object, so no declaration can be suggested for it")
-    return "\n".join([*_doubts(opening, head), *_declaration(file, member, records)]) + "\n"
+    return "\n".join([*_remarks(opening, head), *_declaration(file, member, records)]) + "\n"
 
 
-def _doubts(opening: Opening, head: bytes) -> Iterator[str]:
+def _remarks(opening: Opening, head: bytes) -> Iterator[str]:
     """A comment where a file needs no declaration."""
     if known := recognized(opening):
         yield f"# needed only for other files than this one, which is read as {known[0].name}"

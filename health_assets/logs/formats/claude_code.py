@@ -39,9 +39,9 @@ OWN_LINES = {
 SYNTHETIC = "<synthetic>"
 """The model of lines that Claude Code itself wrote in an agent's name."""
 GOES_ON = ("tool_use", "pause_turn")
-BROKE_OFF = ("max_tokens", "model_context_window_exceeded", "refusal")
-"""Reasons to stop of a model that did not come to an end."""
 """Reasons for which a model stopped that are none to hand back."""
+BROKE_OFF = ("max_tokens", "model_context_window_exceeded", "refusal")
+"""Reasons for which a model stopped before its answer was complete."""
 DENIED = ("The user doesn't want to ", "Permission to use ", "Permission for this action has been denied")
 """How results of tools begin that did not run since the user or a rule did not allow it."""
 INTERRUPTED = "[Request interrupted by user"

@@ -43,7 +43,7 @@ RETRIED = "Inspect attempt of a model call that failed and was tried again, whic
 
 
 def is_document(members: Record) -> bool:
-    """Whether an object that has these members, of which one that is not known whole is None, is an eval log."""
+    """Whether an object with these members is an eval log; `eval` is None where the head cuts it off."""
     if not {"version", "status", "eval"} <= members.keys():
         return False
     task = members["eval"]

@@ -36,8 +36,8 @@ Shares = NDArray[np.float64]
 
 CELLS = 1_000_000
 """Agents times hours that are laid out at once."""
-SPARSE = 4
-"""Numbers that may be for each that is there, above which sorting these is cheaper than a table of all."""
+MAX_SLOTS_PER_NUMBER = 4
+"""Most slots of a look-up table for each number; with more, sorting the numbers is cheaper."""
 HOUR_US = HOUR // timedelta(microseconds=1)
 TIME = pa.timestamp("us", "UTC")
 NONE = -1
@@ -216,8 +216,8 @@ def chances_of_cells(failures: Counts, executions: Counts, rates: Shares, thresh
     counts = (int(values[0].max()) + 1, int(values[1].max()) + 1, len(distinct_rates))
     case, cases_so_far = np.zeros(len(cell), np.int64), 1
     for number, count in zip(numbers, counts, strict=True):  # agents share few cases, which are computed once each
-        place, distinct = _places(number, count)
-        case, cases_so_far = _places(case * distinct + place, cases_so_far * distinct)
+        place, distinct = _dense_ranks(number, count)
+        case, cases_so_far = _dense_ranks(case * distinct + place, cases_so_far * distinct)
     first = np.zeros(cases_so_far, np.int64)
     first[case] = np.arange(len(case))
     cases = pa.table([value[first] for value in values], schema=pa.schema(KEYS))
@@ -227,17 +227,17 @@ def chances_of_cells(failures: Counts, executions: Counts, rates: Shares, thresh
     return chances, is_improbable
 
 
-def _places(numbers: Counts, end: int) -> tuple[Counts, int]:
+def _dense_ranks(numbers: Counts, end: int) -> tuple[Counts, int]:
     """The place of each number among the distinct ones, in order, and how many these are.
 
     Args:
         numbers: at least one, from 0 on.
         end: a number above all of them.
     """
-    if end > SPARSE * len(numbers):
+    if end > MAX_SLOTS_PER_NUMBER * len(numbers):
         distinct, place = np.unique(numbers, return_inverse=True)
         return place, len(distinct)
-    is_there = np.zeros(end, np.bool_)  # sorts nothing
+    is_there = np.zeros(end, np.bool_)  # a look-up table instead of a sort
     is_there[numbers] = True
     place = is_there.cumsum() - 1
     return place[numbers], int(place[-1]) + 1

@@ -51,7 +51,7 @@ def _of_dimension(components: ir.Table, dimension: str) -> ir.Table:
     named = components.rename(release=DIMENSIONS[dimension])
     named = named.filter(named.release != NOT_NAMED)
     of_agents = named.group_by("agent_id").aggregate(first=named.release.min(), last=named.release.max())
-    # mostly few; no other agent has a pair
+    # few agents ran several; the others have no pair
     named = named.semi_join(of_agents.filter(of_agents["first"] != of_agents["last"]), "agent_id")
     summed = named.group_by(["hour", "agent_id", "release"]).aggregate(
         **{name: exact_sum(named[name]) for name in SUMS}
