@@ -22,6 +22,7 @@ from health_assets.core.systems import FIRST_FORMULA_VERSION, SYSTEM_NAMES
 from health_assets.defs import survey
 from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.defs.sensors import late_logs_sensor
+from health_assets.pipeline import system_step
 from health_assets.pipeline.derived import Inputs
 from health_assets.pipeline.retention import prune
 from health_assets.systems import formula_versions
@@ -290,7 +291,9 @@ def _kill_before_the_results(project: Project, hours: HourRange) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("the process is gone")
 
-    raise_version(pytest.MonkeyPatch(), "agent_usage", of_usage() | {"agent_usage": killed})
+    patch = pytest.MonkeyPatch()
+    patch.setattr(system_step, "FEW_RECORDS", -1)  # each asset has its own transaction
+    raise_version(patch, "agent_usage", of_usage() | {"agent_usage": killed})
     project.materialize(hours, only_stale=True, only=["usage_components", "agent_usage"])
 
 
