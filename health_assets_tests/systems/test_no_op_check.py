@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -22,7 +22,7 @@ from health_assets.pipeline.derived import Inputs
 from health_assets.pipeline.fingerprints import EXCLUDED_SETTINGS, upstream
 from health_assets.pipeline.retention import prune
 from health_assets.quality.batches import Source
-from health_assets.quality.evaluation import evaluate
+from health_assets.quality.evaluation import CheckResult, Request, evaluate
 from health_assets.schema.catalog import ALL_TABLES, SUPERSEDED
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.no_op_check import made_at, reason_to_run
@@ -557,14 +557,14 @@ def killed_before_checks(
     """Be a command that is killed when it is about to check an asset."""
     from health_assets.pipeline import checking
 
-    judged = checking.evaluate
+    judged = checking.evaluate_all
 
-    def killed(suite: object, *others: object) -> object:
-        if suite.asset == asset:  # type: ignore[attr-defined]
+    def killed(requests: Sequence[Request]) -> list[list[CheckResult]]:
+        if any(request.suite.asset == asset for request in requests):
             os.kill(os.getpid(), signal.SIGKILL)
-        return judged(suite, *others)  # type: ignore[arg-type]
+        return judged(requests)
 
-    checking.evaluate = killed  # type: ignore[assignment]
+    checking.evaluate_all = killed
     run_as_a_command(arguments, environment, folder, outputs)
 
 
@@ -598,11 +598,12 @@ def test_another_writer_between_two_transactions_of_a_run_makes_a_run(
     from health_assets.pipeline import record_step, system_step
 
     module = record_step if before == "checks of records" else system_step
-    name = "_checks" if before == "checks of records" else "_made_and_checked"
+    name = "_checks" if before == "checks of records" else "_in_one_transaction"
     does, happened = getattr(module, name), []
 
     def with_another_writer(pipeline: object, graph: object, what: object, *others: object) -> object:
-        if getattr(what, "name", before) == before and not happened:
+        names = [one.name for one in what] if isinstance(what, list) else [before]
+        if before in names and not happened:
             happened.append(before)
             done_here.write_log("late.jsonl", [line(execution("late", "slow", BEFORE, 500))])
             done_here.materialize(HourRange.of(BEFORE))
