@@ -55,8 +55,9 @@ _TEXTS = (
 """First lines of texts, by what they tell."""
 _MOST_SHOWN_FIELDS = 6
 LONG_VALUE = 1 << 20
-"""Characters of a value above which only its beginning may be known."""
+"""Characters of a value from which on the head may hold only its beginning."""
 LONGEST_WORD = 8
+"""Characters before the end of the text at which a parser stops where a word of JSON is cut."""
 _BLANKS = re.compile(r"[\s\ufeff\0]*")
 """Blanks of Unicode, byte order marks and NUL bytes."""
 
@@ -154,9 +155,9 @@ def _is_of_yaml(line: str) -> bool:
 
 def _look_of_json(text: str) -> Look:
     value = _first_object(text)
-    if value is None and len(text) >= LONG_VALUE and _ends_too_soon(text):
-        return Look("the beginning of a JSON value of more than 1 MiB", GIVE_TYPES)
     if value is None:
+        if len(text) >= LONG_VALUE and _ends_too_soon(text):
+            return Look("the beginning of a JSON value of more than 1 MiB", GIVE_TYPES)
         return Look("JSON that is not valid", WRITE_LINES)
     for is_of_tool, name, hint in _TOOLS:
         if is_of_tool(value):
@@ -170,7 +171,7 @@ def _look_of_json(text: str) -> Look:
 
 
 def _ends_too_soon(text: str) -> bool:
-    """Whether JSON is valid as far as it is known."""
+    """Whether the text is valid JSON up to its end, where the value is not complete."""
     try:
         json.JSONDecoder().raw_decode(text)
     except RecursionError:

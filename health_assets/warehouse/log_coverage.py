@@ -22,7 +22,7 @@ class RejectedElsewhere:
     lines: int
     files: int
     first: datetime
-    a_file: str
+    example_file: str
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class LogCoverage:
 
     def rejected_elsewhere(self) -> RejectedElsewhere | None:
         """The rejected lines of hours that nobody ever materialized; None where there are none."""
-        [(lines, files, first, a_file)] = self._session.query(
+        [(lines, files, first, example_file)] = self._session.query(
             """
             SELECT sum(lines), count(DISTINCT source_file), min(hour), min(source_file)
             FROM raw_logs
@@ -129,4 +129,4 @@ class LogCoverage:
         )
         if not lines:
             return None
-        return RejectedElsewhere(lines=int(lines), files=files, first=first, a_file=a_file)
+        return RejectedElsewhere(lines=int(lines), files=files, first=first, example_file=example_file)

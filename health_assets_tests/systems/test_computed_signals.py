@@ -54,7 +54,7 @@ CYCLES = [
     ([ASKED_A, ASKED_B, ASKED_C] * 2, 3),
     ([ASKED_A, ASKED_A, ASKED_B] * 2, 3),
     ([ASKED_A, ASKED_B, ASKED_A], 0),
-    ([ASKED_A] * 6, 0),  # whoever asks again gets another answer each time, as one who waits for something
+    ([ASKED_A] * 6, 0),  # the same call with another result each time is polling, not a loop
     ([ASKED_A, ASKED_B, ASKED_C, ASKED_B, ASKED_A], 0),
     ([{"tool": "a"}, {"tool": "b"}] * 2, 0),  # of unknown arguments
 ]

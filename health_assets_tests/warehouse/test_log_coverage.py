@@ -18,7 +18,7 @@ def test_rejected_lines_that_retention_dropped_are_not_told_as_lines_of_hours_th
     project.write_log("early.jsonl", [line(execution("a", "planner", START)), "no JSON"])
     project.write_log("late.jsonl", [line(execution("b", "planner", START + 5 * HOUR)), "no JSON either"])
     project.ingest(HourRange.of(START))
-    of_late = RejectedElsewhere(lines=1, files=1, first=START + 5 * HOUR, a_file="late.jsonl")
+    of_late = RejectedElsewhere(lines=1, files=1, first=START + 5 * HOUR, example_file="late.jsonl")
     assert rejected_elsewhere(project) == of_late
     prune(project.warehouse, (), START + HOUR, trace_hours=1)
     assert [row["hour"] for row in project.rows("rejected_records")] == [START + 5 * HOUR]

@@ -138,15 +138,9 @@ class _Reading:
 
     def releases(self) -> list[Facts]:
         """Verdicts on new versions and models that were compared in the period, the worse ones first."""
-        return [
-            {
-                **{
-                    name: row[name] for name in ("agent_id", "dimension", "candidate", "baseline", "measure", "verdict")
-                },
-                "told": sentence(row),
-            }
-            for row in self._first(decided(self.session, self.period))
-        ]
+        names = ("agent_id", "dimension", "candidate", "baseline", "measure", "verdict")
+        rows = self._first(decided(self.session, self.period))
+        return [{**{name: row[name] for name in names}, "told": sentence(row)} for row in rows]
 
     def _first(self, rows: ir.Table) -> list[Facts]:
         """The first rows of agents that a message may speak of."""
