@@ -219,6 +219,7 @@ def _print_rejections_elsewhere(console: Console, rejected: RejectedElsewhere) -
     why = f"see why by --from {rejected.first:%Y-%m-%dT%H} --to {rejected.first + HOUR:%Y-%m-%dT%H}"
     if rejected.first > datetime.now(UTC):
         why = "the files say that they were changed in the future; give them a time that was, to see why"
-    files = f"{counted(rejected.files, 'file')} ({'such as ' if rejected.files > 1 else ''}{printable(rejected.example_file)})"
+    example = f"{'such as ' if rejected.files > 1 else ''}{printable(rejected.example_file)}"
+    files = f"{counted(rejected.files, 'file')} ({example})"
     text = f"    {rejected.lines:>6,} × rejected in hours that are not materialized, of {files}: {why}"
     console.print(Text(text, style="yellow"), soft_wrap=True)
