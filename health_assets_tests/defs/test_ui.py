@@ -255,7 +255,8 @@ def test_materialize_all_on_the_lineage_offers_a_range_of_hours(
     browser: WebDriver, look: Callable[[str, Callable[[], Found]], Found]
 ) -> None:
     def dialog() -> str:
-        if text := _complete(browser, "Partition selection", "Launch backfill"):
+        text = _complete(browser, "Partition selection", "Launch backfill")
+        if re.search(r"Showing [1-9]\d* of", text):  # the partitions come after the dialog
             return text
         for button in browser.find_elements(By.TAG_NAME, "button"):
             if button.text.startswith("Materialize all"):
