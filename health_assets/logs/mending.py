@@ -49,17 +49,33 @@ _WRAPPERS = {"log": "stream", "MESSAGE": "__REALTIME_TIMESTAMP"}
 """Fields of a wrapper that hold a line, each with one that only this wrapper has."""
 _SIGNS = (b"\0", b"}{", b"} {", b"}  {", b"}\t{", b'"scope', b'{"log":', b'{ "log"', b'"MESSAGE"')
 _SUSPECT = r'^[^{\s]|\}\s*\{|^\s*\{\s*"(resource|schemaUrl|schema_url|scope[A-Za-z_]+|log|MESSAGE)"\s*:|"MESSAGE"\s*:'
-_NEWLINE = 10
+_ANYWHERE = (b"\0", b'"MESSAGE"')
+_NEWLINE, _QUOTE, _OBJECT, _OBJECT_END = b'\n"{}'
+_THIRD_OF_ODD = np.frombuffer(b"rslM", dtype=np.uint8)
+"""Third bytes of lines that begin with a field of a bare resource or of a wrapper."""
+_AFTER_OBJECT = np.frombuffer(b"{ \t", dtype=np.uint8)
 _decode = json.JSONDecoder().raw_decode
 
 
 def shows_signs(block: bytes) -> bool:
     """Whether a line of a block of whole lines may need mending."""
-    if any(sign in block for sign in _SIGNS):
-        return True
     read = np.frombuffer(block, dtype=np.uint8)
-    firsts = read[1:][read[:-1] == _NEWLINE]
-    return bool(_are_odd(firsts).any() or _are_odd(read[:1]).any())
+    starts = np.concatenate(([0], np.flatnonzero(read[:-1] == _NEWLINE) + 1))
+    if _begins_usually(read, starts) and not _has_object_after_object(read) and not any(s in block for s in _ANYWHERE):
+        return False
+    return any(sign in block for sign in _SIGNS) or bool(_are_odd(read[starts]).any())
+
+
+def _begins_usually(read: np.ndarray, starts: np.ndarray) -> bool:
+    """Whether each line begins as no line does that needs mending; one look at three bytes a line tells."""
+    first, second, third = (read.take(starts + place, mode="clip") for place in range(3))
+    return not bool(((first != _OBJECT) | (second != _QUOTE) | np.isin(third, _THIRD_OF_ODD)).any())
+
+
+def _has_object_after_object(read: np.ndarray) -> bool:
+    """Whether an object's end is followed by a blank or by another object."""
+    after = read.take(np.flatnonzero(read[:-1] == _OBJECT_END) + 1)
+    return bool(np.isin(after, _AFTER_OBJECT).any())
 
 
 def mended(block: bytes, lines: pa.Array, faults: pa.Array, notes: Counter[str]) -> tuple[pa.Array, np.ndarray] | None:

@@ -120,19 +120,25 @@ class Router:
             batch = unnamed.append_column("source_file", self._names.take(unnamed["file_id"]))
             kinds = self._tally.add(batch, tied)
             for record_type, places in kinds.items():
-                rows = self._wanted_rows(batch, record_type, places, is_alone=len(kinds) == 1)
                 table = TABLE_OF_RECORD[record_type]
+                columns = [*columns_of(table), *([PLACE] if record_type == "rejected" else [])]
+                rows = self._wanted_rows(batch, record_type, places, columns, is_alone=len(kinds) == 1)
                 self._count_secrets(rows)
                 if rows.num_rows or table == STREAMED_TABLE:
-                    own = [PLACE] if record_type == "rejected" else []
-                    yield table, rows.select([*columns_of(table), *own])
+                    yield table, rows.select(columns)
 
     def _count_secrets(self, rows: pa.RecordBatch) -> None:
         self.secrets += pc.sum(rows["secrets"], min_count=0).as_py()
         self.lines_with_secrets += pc.sum(pc.greater(rows["secrets"], 0), min_count=0).as_py()
 
     def _wanted_rows(
-        self, batch: pa.RecordBatch, record_type: str, places: list[tuple[int, datetime]], *, is_alone: bool
+        self,
+        batch: pa.RecordBatch,
+        record_type: str,
+        places: list[tuple[int, datetime]],
+        columns: Sequence[str],
+        *,
+        is_alone: bool,
     ) -> pa.RecordBatch:
         if record_type == "rejected":  # their hour is known only when their file has been read to the end
             return self._rejected.kept(batch.filter(pc.equal(batch["record_type"], record_type)))
@@ -143,6 +149,9 @@ class Router:
         ]
         if is_alone and len(wanted) == len(places):
             return batch
+        narrow = batch.select([*columns, *({"secrets"} - set(columns))])  # fewer columns to copy
+        if len(wanted) == len(places):
+            return narrow.filter(pc.equal(batch["record_type"], record_type))
         chosen = pa.table(
             {
                 "file_id": pa.array([file_id for file_id, _ in wanted], batch["file_id"].type),
@@ -152,7 +161,7 @@ class Router:
         )
         rows = pa.table({"row": range(batch.num_rows), **{name: batch[name] for name in chosen.column_names}})
         kept = rows.join(chosen, keys=chosen.column_names, join_type="left semi")
-        return batch.take(kept["row"].combine_chunks())
+        return narrow.take(kept["row"].combine_chunks())
 
     def _set_aside(self, table: str, rows: pa.RecordBatch) -> None:
         if table not in self._writers:

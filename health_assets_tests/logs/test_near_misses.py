@@ -226,6 +226,28 @@ def test_usual_lines_show_no_sign() -> None:
     assert shows_signs(b"\nx\n")
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        f"{RUN}{RUN}",
+        f"{RUN} {RUN}",
+        f"{RUN}\t{RUN}",
+        f"INFO {RUN}",
+        f"\0{RUN}",
+        '{"log": "", "stream": ""}',
+        '{ "log": "", "stream": ""}',
+        ' {"log": "", "stream": ""}',
+        '{"__CURSOR": 1, "MESSAGE": ""}',
+        '{"scopeSpans": []}',
+        '{"resource": {}, "scopeSpans": []}',
+        '{"schemaUrl": "", "scopeLogs": []}',
+    ],
+)
+def test_one_odd_line_among_usual_ones_shows_a_sign(odd: str) -> None:
+    for lines in ([odd], [odd, RUN], [RUN, odd], [RUN, odd, RUN]):
+        assert shows_signs("\n".join(lines).encode()), lines
+
+
 LOOKS = [
     (b"PK\x03\x04rest", "a ZIP archive"),
     (b"SQLite format 3\0rest", "an SQLite database"),
