@@ -50,9 +50,9 @@ def test_the_complete_example_of_the_docs_means_what_it_says(tmp_path: Path) -> 
     assert rules["drop"].severity == "critical"
     assert rules["state_worsened"].only == ("payment-*", "crm-sync")
     assert alerts.channels_of("floor") == ("pager", "chat")
-    assert alerts.channels_of("drop") == ("chat", "pager", "mail")
+    assert alerts.channels_of("drop") == ("chat", "pager", "team", "oncall", "mail")
     assert {name: channel.type for name, channel in alerts.channels.items()} == {
-        "chat": "slack", "pager": "webhook", "mail": "email",
+        "chat": "slack", "pager": "webhook", "team": "teams", "oncall": "pagerduty", "mail": "email",
     }  # fmt: skip
 
 
@@ -80,7 +80,12 @@ def test_the_docs_name_every_rule_with_its_own_keys_and_their_defaults() -> None
         ("rules: {floor: {channels: chat}}", "rule floor: channels: one is not there; there are none"),
         ("rules: {hour_late: {good_hours: 2}}", "rule hour_late: good_hours"),
         ("rule: {}", "unknown section 'rule'"),
-        ("channels: {c: {url: 'http://x'}}", "channel c: type: must be one of webhook, slack, email, and is not given"),
+        (
+            "channels: {c: {url: 'http://x'}}",
+            "channel c: type: must be one of webhook, slack, teams, pagerduty, opsgenie, email, and is not given",
+        ),
+        ("channels: {c: {type: pagerduty}}", "channel c: key_env: must be given"),
+        ("channels: {c: {type: opsgenie, key_env: A, url: 'https://api.example/v2'}}", "channel c: url"),
         ("channels: {c: {type: webhook}}", "channel c: name either url or url_env"),
         ("channels: {c: {type: webhook, url: 'ftp://x'}}", "channel c: url"),
         ("channels: {c: {type: slack}}", "channel c: url_env: must be given"),

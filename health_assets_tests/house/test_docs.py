@@ -134,7 +134,7 @@ def test_every_setting_is_on_its_page_with_default_and_meaning() -> None:
     assert str(SETTINGS) in README
 
 
-THEIR_OWN = {"test_postgres", "chat_url", "mail_password", "pager_token"}
+THEIR_OWN = {"test_postgres", "chat_url", "mail_password", "pager_token", "pagerduty_key", "teams_url"}
 """Variables that are no settings: that of tests, and those that the example of alerts names for its secrets."""
 
 

@@ -30,10 +30,15 @@ class Receiver:
     """Larger bodies are answered with 413, and not kept."""
     received: list[tuple[dict[str, str], Any]] = field(default_factory=list)
     too_large: list[int] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/hook/secret-path"
+        return f"{self.origin}/hook/secret-path"
 
     @property
     def keys(self) -> list[str]:
@@ -65,6 +70,7 @@ def receiver(*answers: Answer) -> Iterator[Receiver]:
                 self.end_headers()
                 return
             kept.received.append((dict(self.headers), json.loads(body)))
+            kept.paths.append(self.path)
             answer = kept.answers.pop(0) if kept.answers else 200
             with suppress(BrokenPipeError, ConnectionResetError):
                 self.send_response(answer if isinstance(answer, int) else answer())

@@ -2,7 +2,8 @@
 
 A library of channels such as apprise is not used, since it would lose what tests promise: it follows redirects with the
 message, reads an answer to its end, names hosts in its log, and says of a failure only that there was one: neither
-whether to try again and when, nor whether a smaller message or another recipient would do.
+whether to try again and when, nor whether a smaller message or another recipient would do. Nor does it resolve what it
+opened at a pager.
 """
 
 import asyncio
@@ -24,8 +25,8 @@ from typing import Any
 import httpx
 import tenacity
 
-from health_assets.apps.alerts.config import Channel, Email, Slack, Webhook
-from health_assets.apps.alerts.message_forms import mail_of, slack_body
+from health_assets.apps.alerts.config import Channel, Email, Opsgenie, PagerDuty, Slack, Teams, Webhook
+from health_assets.apps.alerts.message_forms import mail_of, opsgenie_body, pagerduty_body, slack_body, teams_body
 from health_assets.apps.alerts.messages import KEY_HEADER, Message
 from health_assets.apps.alerts.smtp import mail_session
 from health_assets.consumer.fetching import run_async
@@ -93,7 +94,7 @@ def send(channel: Channel, message: Message, *, pause_s: float = RETRY_PAUSE_S, 
         secrets = channel.secrets
     except HealthAssetsError as error:
         raise NotDelivered(str(error)) from None
-    written = _written(channel, message)
+    written = _written(channel, message, secrets)
     pause = tenacity.wait_random_exponential(multiplier=pause_s, max=4 * pause_s)
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(
@@ -157,35 +158,52 @@ def _without(secrets: dict[str, str], channel: Channel, sentence: str) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Written:
     """A message as it goes over the wire.
 
     Args:
         key: the message's.
         content: JSON, or the mail with its head.
+        path: what follows the address of a service.
         mail: the mail.
     """
 
     key: str
     content: bytes
+    path: str = ""
     mail: EmailMessage | None = None
 
 
-def _written(channel: Channel, message: Message) -> Written:
+def _written(channel: Channel, message: Message, secrets: dict[str, str]) -> Written:
     """The message in the channel's form. Where that fails, the channel is well, and takes others."""
     try:
         if isinstance(channel, Email):
             mail = mail_of(message, channel.sender, channel.to)
-            written = Written(message.key, mail.as_bytes(policy=SMTP.clone(utf8=True)), mail)
+            written = Written(key=message.key, content=mail.as_bytes(policy=SMTP.clone(utf8=True)), mail=mail)
         else:
-            body = slack_body(message) if isinstance(channel, Slack) else message.body
-            written = Written(message.key, json.dumps(body, ensure_ascii=False, allow_nan=False).encode())
+            path, body = _json_of(channel, message, secrets)
+            content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+            written = Written(key=message.key, content=content, path=path)
     except (ValueError, TypeError, RecursionError, MessageError) as error:
         raise Refused(printable(" ".join(f"it cannot be written: {error}".split()), MOST_ERROR)) from None
     if channel.max_bytes is not None and len(written.content) > channel.max_bytes:
         raise TooLarge(f"it has {len(written.content):,} bytes, and the channel's max_bytes is {channel.max_bytes:,}")
     return written
+
+
+def _json_of(channel: Channel, message: Message, secrets: dict[str, str]) -> tuple[str, dict[str, Any]]:
+    """What is posted, and to which path of the service."""
+    match channel:
+        case Slack():
+            return "", slack_body(message)
+        case Teams():
+            return "", teams_body(message)
+        case PagerDuty():
+            return "/v2/enqueue", pagerduty_body(message, secrets[channel.key_env])
+        case Opsgenie():
+            return opsgenie_body(message)
+    return "", message.body
 
 
 # -- sending -----------------------------------------------------------------------------------------------------------
@@ -198,9 +216,15 @@ def _post_webhook(channel: Channel, written: Written, secrets: dict[str, str], s
     _post(url, written, headers, seconds)
 
 
-def _post_slack(channel: Channel, written: Written, secrets: dict[str, str], seconds: float) -> None:
-    assert isinstance(channel, Slack)
+def _post_chat(channel: Channel, written: Written, secrets: dict[str, str], seconds: float) -> None:
+    assert isinstance(channel, Slack | Teams)
     _post(secrets[channel.url_env], written, {}, seconds)
+
+
+def _post_pager(channel: Channel, written: Written, secrets: dict[str, str], seconds: float) -> None:
+    assert isinstance(channel, PagerDuty | Opsgenie)
+    headers = {"Authorization": f"GenieKey {secrets[channel.key_env]}"} if isinstance(channel, Opsgenie) else {}
+    _post(channel.url + written.path, written, headers, seconds)
 
 
 _is_logged: ContextVar[Any] = ContextVar("is_logged")
@@ -280,6 +304,9 @@ def _is_about_size(code: int, text: bytes | str) -> bool:
 
 _SENDERS: dict[type[Channel], Callable[[Channel, Written, dict[str, str], float], None]] = {
     Webhook: _post_webhook,
-    Slack: _post_slack,
+    Slack: _post_chat,
+    Teams: _post_chat,
+    PagerDuty: _post_pager,
+    Opsgenie: _post_pager,
     Email: _mail,
 }

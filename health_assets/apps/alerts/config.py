@@ -7,7 +7,7 @@ Secrets stand in environment variables that the file names; they are looked up w
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -31,6 +31,10 @@ class Channel(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    is_pager: ClassVar[bool] = False
+    """Whether it keeps an alert for each incident, opened and resolved by the incident's id: it gets no groups and no
+    digests."""
 
     timeout_s: Annotated[float, Field(gt=0, le=60)] = 10.0
     max_bytes: Annotated[int, Field(ge=4096)] | None = None
@@ -100,6 +104,57 @@ class Slack(Channel):
         return (self.url_env,)
 
 
+class Teams(Channel):
+    """A webhook of Microsoft Teams' Workflows, which takes Adaptive Cards.
+
+    Args:
+        url_env: the variable that holds its address, which is a secret.
+        max_bytes: size of the largest message; Teams takes 28 KB.
+    """
+
+    type: Literal["teams"]
+    url_env: Variable
+    max_bytes: Annotated[int, Field(ge=4096)] | None = 28_000
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The address."""
+        return (self.url_env,)
+
+
+class Pager(Channel):
+    """A service that pages people, and keeps an alert for each incident.
+
+    Args:
+        key_env: the variable that holds the key of the integration.
+        url: where the service is.
+    """
+
+    is_pager: ClassVar[bool] = True
+
+    key_env: Variable
+    url: Annotated[str, Field(pattern="^https?://[^/]+$")]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The key."""
+        return (self.key_env,)
+
+
+class PagerDuty(Pager):
+    """A service of PagerDuty with an integration of the Events API v2."""
+
+    type: Literal["pagerduty"]
+    url: Annotated[str, Field(pattern="^https?://[^/]+$")] = "https://events.pagerduty.com"
+
+
+class Opsgenie(Pager):
+    """An API integration of Opsgenie, or of Jira Service Management through the same API."""
+
+    type: Literal["opsgenie"]
+    url: Annotated[str, Field(pattern="^https?://[^/]+$")] = "https://api.opsgenie.com"
+
+
 class Email(Channel):
     """An SMTP server.
 
@@ -140,7 +195,14 @@ class Email(Channel):
         return (self.password_env,) if self.password_env else ()
 
 
-CHANNELS: dict[str, type[Channel]] = {"webhook": Webhook, "slack": Slack, "email": Email}
+CHANNELS: dict[str, type[Channel]] = {
+    "webhook": Webhook,
+    "slack": Slack,
+    "teams": Teams,
+    "pagerduty": PagerDuty,
+    "opsgenie": Opsgenie,
+    "email": Email,
+}
 
 
 class Alerts(BaseModel):
@@ -169,7 +231,8 @@ class Alerts(BaseModel):
 
     def channels_of_digest(self) -> tuple[str, ...]:
         """Names of the channels that send the periodic digest."""
-        return (self.digest.channels if self.digest else ()) or tuple(self.channels)
+        own = self.digest.channels if self.digest else ()
+        return own or tuple(name for name, channel in self.channels.items() if not channel.is_pager)
 
 
 SECTIONS = ("rules", "channels", "digest_above", "silences", "digest")
@@ -196,6 +259,8 @@ def load_alerts(path: Path | None) -> Alerts:
         _require_channels(path, f"rule {rule.name}", rule.channels, channels)
     digest = _digest(path, document.get("digest"))
     _require_channels(path, "digest", digest.channels if digest else (), channels)
+    if digest and any(channels[name].is_pager for name in digest.channels):
+        raise HealthAssetsError(f"{path}: digest: channels: a pager takes no digest")
     digest_above = document.get("digest_above", 10)
     if not isinstance(digest_above, int) or isinstance(digest_above, bool) or digest_above < 1:
         raise HealthAssetsError(f"{path}: digest_above: must be a whole number from 1 on")

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from health_assets.apps.alerts.channels import RETRY_PAUSE_S, NotDelivered, Refused, TakenInPart, TooLarge, send
 from health_assets.apps.alerts.config import Alerts, Channel
@@ -22,6 +23,7 @@ from health_assets.apps.alerts.messages import (
     Message,
     gathered,
     message_about,
+    trial_end,
     trial_message,
 )
 from health_assets.apps.alerts.outbox import LONGEST_WAIT, Notice, due_notices, mark_delivered, mark_failed
@@ -40,6 +42,7 @@ MOST_A_TICK = 50_000
 Told = Notice | DigestNotice
 """A notice to a channel: something of an incident, or a periodic digest."""
 FIRST_WAIT = timedelta(minutes=1)
+Kind = TypeVar("Kind", Notice, Told)
 
 
 @dataclass
@@ -179,18 +182,18 @@ class _Post(threading.Thread):
     def run(self) -> None:
         """Send until all is sent, the channel does not work, or the time is over.
 
-        What several rules say of a subject at one time is one message. One about several notices that is too large for
-        the channel is halved until it fits; one about a single notice, or about more than a digest lists, is cut.
-        Where one about several is refused
-        for another reason, they are sent one by one, so that one that the channel will not take is set aside and holds
-        up the others no longer; of a digest these are the oldest, and the others come with the next tick.
+        What several rules say of a subject at one time is one message, but to a pager each incident has its own. A
+        message about several notices that is too large for the channel is halved until it fits; one about a single
+        notice, or about more than a digest lists, is cut. Where one about several is refused for another reason, they
+        are sent one by one, so that one that the channel will not take is set aside and holds up the others no longer;
+        of a digest these are the oldest, and the others come with the next tick.
         """
         lost: set[str] = set()
         """Incidents of which the channel has not heard, and so does not hear their end."""
         writable = [notice for notice in self._notices if self._is_writable(notice, lost)]
         notices = [notice for notice in writable if isinstance(notice, Notice)]
-        groups = gathered(notices)
-        is_digest = len(groups) > self._digest_above
+        groups = _singly(notices) if self._channel.is_pager else gathered(notices)
+        is_digest = len(groups) > self._digest_above and not self._channel.is_pager
         parts: deque[Sequence[Told]] = deque([notice] for notice in writable if isinstance(notice, DigestNotice))
         parts.extend([notices] if is_digest else groups)
         while parts and time.monotonic() < self._until:
@@ -261,7 +264,7 @@ def _message(notices: Sequence[Told], audience: Audience) -> Message:
     return message_about([notice for notice in notices if isinstance(notice, Notice)], audience)
 
 
-def _singly(notices: Iterable[Told]) -> list[list[Told]]:
+def _singly(notices: Iterable[Kind]) -> list[list[Kind]]:
     return [[notice] for notice in notices]
 
 
@@ -271,6 +274,8 @@ def try_channels(alerts: Alerts, now: datetime) -> dict[str, str | None]:
     for name, channel in alerts.channels.items():
         try:
             send(channel, trial_message(name, now))
+            if channel.is_pager:
+                send(channel, trial_end(name, now))
             outcome[name] = None
         except NotDelivered as error:
             outcome[name] = str(error)

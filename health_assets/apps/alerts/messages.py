@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -257,6 +257,13 @@ def trial_message(channel: str, at: datetime) -> Message:
         lines=("This is a test; nothing has happened.",),
         body={"idempotency_key": key, "event": "test", "reason": title},
     )
+
+
+def trial_end(channel: str, at: datetime) -> Message:
+    """The message that resolves the alert of a test, at a pager."""
+    trial = trial_message(channel, at)
+    body = {**trial.body, "event": CLOSED, "incident_id": trial.key}
+    return replace(trial, event=CLOSED, body=body)
 
 
 def _sign(notice: Notice) -> str:
