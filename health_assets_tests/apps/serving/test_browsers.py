@@ -46,6 +46,12 @@ def test_a_browser_at_an_agent_gets_the_page_and_a_program_gets_json(server: Ser
         assert reply.headers["vary"] == "accept", "a cache must not give a browser the JSON"
 
 
+@pytest.mark.parametrize("address", ["/ui", "/ui/", "/ui/agents"])
+def test_an_address_of_a_page_that_was_cut_short_leads_to_the_fleet(server: Served, address: str) -> None:
+    reply = server.ask(address)
+    assert (reply.status, reply.headers["location"]) == (303, "/")
+
+
 def test_a_health_document_is_json_for_browsers_too(server: Served) -> None:
     for address in ("/agents/crawler-1/.well-known/agent-health", "/models/best?candidates=a", "/status", "/metrics"):
         assert server.ask(address, headers=BROWSER).status == 200, address

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
@@ -95,6 +95,13 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         wanted = Wanted(text=q, state=state or None, group=group, of=of, sort=sort, page=page, most=most_rows(how))
         asked = request.scope[ASKED]
         return response_of(pages.answer(asked, lambda look: fleet_page(look, wanted), hour=hour, how=how))
+
+    @router.get("/ui", include_in_schema=False)
+    @router.get("/ui/", include_in_schema=False)
+    @router.get("/ui/agents", include_in_schema=False)
+    def to_the_fleet() -> Response:
+        """The page of the fleet, for an address that somebody cut short."""
+        return RedirectResponse("/", 303)
 
     @router.get("/ui/agents/{agent_id:path}", summary="An agent", include_in_schema=False)
     def agent(
