@@ -128,6 +128,14 @@ def test_hours_beyond_the_days_kept_are_forgotten_and_their_files_removed(writte
     assert _scores(world, "agent-2") == _expected(world, "agent-2")[-24:]
 
 
+def test_a_warehouse_without_new_hours_for_half_a_year_has_its_last_days(written: World, tmp_path: Path) -> None:
+    world = _copy(written, tmp_path / "copy")
+    fill_all(world.project, world.project.folder / "history", HOURS.end + 24 * 180 * HOUR)
+    world.history.look()
+    assert world.history.hours("agents") == list(HOURS)
+    assert _scores(world, "agent-2") == _expected(world, "agent-2")
+
+
 def test_the_history_of_another_warehouse_is_not_taken_for_this_one_s(written: World, tmp_path: Path) -> None:
     other = Project(tmp_path)
     other.write_log("a.jsonl", _lines(HourRange.of(START), agents=1))

@@ -77,10 +77,9 @@ def fill(settings: Settings, folder: Path, warehouse: Warehouse, now: datetime |
             account.facts[STATE] = None
         account.facts["declared"] = _declared()
         running = floor_hour(now or datetime.now(UTC))
-        hours = HourRange(running - settings.history_days * 24 * HOUR, running + HOUR)
         with warehouse.read() as session:
             session.use_one_thread()
-            missing = _copy(session, folder, account, hours, rules)
+            missing = _copy(session, folder, account, _hours_of(session, running, settings), rules)
         for series in SERIES if not missing else ():
             missing += _put_days_together(folder, account, series)
         account.facts[MISSING] = missing
@@ -89,6 +88,13 @@ def fill(settings: Settings, folder: Path, warehouse: Warehouse, now: datetime |
             account.version += 1
             write_account(folder, account)
         return {"version": account.version, "missing": missing}
+
+
+def _hours_of(session: Session, running: datetime, settings: Settings) -> HourRange:
+    """The hours that the history has: those of the days before the newest hour with scores, however old that is."""
+    newest = PartitionStates(session).newest_of_each(("agent_health",), running + HOUR).get("agent_health")
+    end = min(newest.hour + HOUR, running) if newest else running
+    return HourRange(end - settings.history_days * 24 * HOUR, running + HOUR)
 
 
 def _account(folder: Path, ledger: str) -> Account:
