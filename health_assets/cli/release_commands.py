@@ -51,7 +51,8 @@ def compare(
 ) -> None:
     """Compare new versions and models with what ran before them, each with its verdict."""
     from health_assets.apps.releases.forms import as_json, as_markdown
-    from health_assets.systems.release_comparison.newest import by_pair, newest_comparisons, worst_agents
+    from health_assets.systems.release_comparison.comparisons import by_pair
+    from health_assets.systems.release_comparison.newest import newest_comparisons, worst_agents
     from health_assets.systems.release_comparison.report import comparisons_table
     from health_assets.warehouse.store import Warehouse
 

@@ -17,6 +17,7 @@ PAGES = {
     "agent of few runs": "/ui/agents/nightly-reporter?days=1",
     "sessions": "/ui/sessions",
     "session": "/ui/sessions/support-triage-session-146",
+    "releases": "/ui/releases",
     "models": "/ui/models",
     "tools": "/ui/tools?by=tool",
     "usage": "/ui/usage",

@@ -7,8 +7,9 @@ from health_assets.apps.alerts.observed_hour import ObservedHour
 from health_assets.apps.alerts.seen import Seen
 from health_assets.apps.alerts.seen_releases import ReleaseSeen
 from health_assets.core.hours import HourRange
+from health_assets.systems.release_comparison.comparisons import Comparison
 from health_assets.systems.release_comparison.names import WORSE
-from health_assets.systems.release_comparison.newest import Comparison, newest_comparisons
+from health_assets.systems.release_comparison.newest import newest_comparisons
 
 
 def releases_seen(observed: ObservedHour) -> Iterable[Seen]:

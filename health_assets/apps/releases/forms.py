@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from health_assets.apps.releases.gate import PASSED, REFUSED, Judged
 from health_assets.core.terminal import printable
-from health_assets.systems.release_comparison.newest import Comparison
+from health_assets.systems.release_comparison.comparisons import Comparison
 from health_assets.systems.release_comparison.texts import NAMES, difference_text, value_text, verdict_text
 
 HEADINGS = ("agent", "release", "measure", "before", "now", "difference (95%)", "runs", "verdict")

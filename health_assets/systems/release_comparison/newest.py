@@ -1,19 +1,15 @@
 """Queries for the newest comparison of every new version and model."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import ibis
 import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import HourRange
+from health_assets.systems.release_comparison.comparisons import PAIR, Comparison, key_of
 from health_assets.systems.release_comparison.names import BETTER, MEASURES, SUCCESS_RATE, VERDICTS, WORSE
 from health_assets.warehouse.session import Session
-
-PAIR = ("agent_id", "dimension", "candidate")
-Comparison = dict[str, Any]
-"""A row of `release_comparison` by column."""
 
 
 def newest_comparisons(
@@ -45,7 +41,7 @@ def newest_comparisons(
     return sorted(
         found,
         key=lambda row: (
-            urgency[row["agent_id"]], row["agent_id"], -row["released_at"].timestamp(), _key(row),
+            urgency[row["agent_id"]], row["agent_id"], -row["released_at"].timestamp(), key_of(row),
             MEASURES.index(row["measure"]),
         ),
     )  # fmt: skip
@@ -79,19 +75,7 @@ def worst_agents(session: Session, hours: HourRange, most: int, dimension: str |
     return [row["agent_id"] for row in session.dicts(agents)]
 
 
-def _key(row: Comparison) -> tuple[str, ...]:
-    return tuple(row[name] for name in PAIR)
-
-
 def _last_of_each(rows: ir.Table) -> ir.Table:
     last = rows.hour.max().over(group_by=list(PAIR))
     newest = rows.mutate(last_hour=last)
     return newest.filter(newest.hour == newest.last_hour).drop("last_hour")
-
-
-def by_pair(rows: list[Comparison]) -> list[list[Comparison]]:
-    """The rows of each new version or model together, in the order of the first of each."""
-    found: dict[tuple[str, ...], list[Comparison]] = {}
-    for row in rows:
-        found.setdefault(_key(row), []).append(row)
-    return list(found.values())

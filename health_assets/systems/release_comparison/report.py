@@ -8,14 +8,9 @@ from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
+from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
 from health_assets.systems.release_comparison.names import BETTER, MODEL, WORSE
-from health_assets.systems.release_comparison.newest import (
-    Comparison,
-    by_pair,
-    compared_and_worse,
-    newest_comparisons,
-    worst_agents,
-)
+from health_assets.systems.release_comparison.newest import compared_and_worse, newest_comparisons, worst_agents
 from health_assets.systems.release_comparison.texts import NAMES, brief_verdict, difference_text, value_text
 from health_assets.warehouse.session import Session
 

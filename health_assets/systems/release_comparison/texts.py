@@ -1,6 +1,7 @@
 """Comparisons as people read them: values with their units, differences with their intervals, verdicts."""
 
 from health_assets.core.wording import counted, dollars, duration, share
+from health_assets.systems.release_comparison.comparisons import Comparison
 from health_assets.systems.release_comparison.names import (
     BETTER,
     COST,
@@ -11,7 +12,6 @@ from health_assets.systems.release_comparison.names import (
     UNDECIDED,
     WORSE,
 )
-from health_assets.systems.release_comparison.newest import Comparison
 
 NAMES = {SUCCESS_RATE: "success rate", RUNTIME: "runtime", TOKENS: "tokens a run", COST: "cost a run"}
 VERDICT_TEXTS = {WORSE: "worse", BETTER: "better", SAME: "no difference that matters", UNDECIDED: "not enough yet"}

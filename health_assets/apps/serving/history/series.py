@@ -306,6 +306,13 @@ SERIES: tuple[Series, ...] = (
         decides=lambda rules: [rules.fingerprint, rules.settings.window_hours],
     ),
     Series(
+        name="releases",
+        key="agent_id",
+        sources=("release_comparison",),
+        rows=_as_it_is("release_comparison"),
+        face=tuple(name for name in columns_of("release_comparison") if name not in OF_WINDOWS),
+    ),
+    Series(
         name="usage",
         key="agent_id",
         sources=("agent_usage",),

@@ -29,6 +29,7 @@ from health_assets.apps.serving.pages.agent_runs import runs_by, runs_of
 from health_assets.apps.serving.pages.incident_rows import judged_to
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.release_rows import FOR_TEMPLATES, RELEASES_SHOWN, releases_of
 from health_assets.apps.serving.pages.rendering import LONGEST_NAME, shape
 from health_assets.apps.serving.pages.without_targets import runtime_without_target
 from health_assets.core.errors import HealthAssetsError
@@ -82,6 +83,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     fall = fall_of(curve)
     claims = claims_against_evidence(look, agent_id, window)
     versions = runs_by(runs, "agent_version")
+    releases = releases_of(look, agent_id, shown)
     told: dict[str, Any] = {
         "hour": look.hour,
         "agent": _facts(look, row),
@@ -95,6 +97,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "days": wanted.days,
         "curve": curve,
         "marks": marks,
+        "releases": releases[:RELEASES_SHOWN],
         "losses": losses.rows,
         "evidence": evidence_of(look, agent_id, window, row, losses),
         "errors": errors_of(look, agent_id, window),
@@ -124,6 +127,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     told_besides["examples"] = _examples(told["evidence"])
     told_besides["costliest_kind"] = losses.costliest and losses.costliest.component.evidence
     told_besides["document_text"] = document_text(told["document"])
+    told_besides |= {"releases_left_out": len(releases[RELEASES_SHOWN:]), **FOR_TEMPLATES}
     told_besides |= {"marks_left_out": marks_left_out, "known_versions": [one["agent_version"] for one in versions]}
     return Page(name="agent", title=shape(agent_id[:LONGEST_NAME]), told=told, listing="curve", shown=told_besides)
 
@@ -168,7 +172,7 @@ def _with_data(look: Look, hours: HourRange) -> HourRange:
 def _incomplete(look: Look, window: HourRange, shown: HourRange) -> list[str]:
     """Series of which hours are missing that have a score: there may be more of these than the page tells."""
     needed = dict.fromkeys(("events", "errors", "claims", "agent_sessions"), window)
-    needed |= {"tools": HourRange.of(look.hour), "runs": shown}
+    needed |= {"tools": HourRange.of(look.hour), "runs": shown, "releases": shown}
     return [series for series, hours in needed.items() if not look.has_all(series, hours)]
 
 

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from health_assets.apps.serving.gate import ASKED
+from health_assets.apps.serving.pages import releases_page as releases_module
 from health_assets.apps.serving.pages import session_page as session_module
 from health_assets.apps.serving.pages import sessions_page as sessions_module
 from health_assets.apps.serving.pages import tools_page as tools_module
@@ -26,6 +27,9 @@ from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.models_page import models_page
 from health_assets.apps.serving.pages.page import Format, Page
 from health_assets.apps.serving.pages.page_service import Pages
+from health_assets.apps.serving.pages.releases_page import Of as OfReleases
+from health_assets.apps.serving.pages.releases_page import Show as ShowReleases
+from health_assets.apps.serving.pages.releases_page import releases_page
 from health_assets.apps.serving.pages.reliability_page import By as ReliabilityBy
 from health_assets.apps.serving.pages.reliability_page import Kind as ReliabilityKind
 from health_assets.apps.serving.pages.reliability_page import Sort as ReliabilitySort
@@ -217,6 +221,21 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
     def models(request: Request, hour: Hour = None, how: How = "html") -> Response:
         """Rolling health of all models, degraded ones first."""
         return response_of(pages.answer(request.scope[ASKED], models_page, hour=hour, how=how))
+
+    @router.get("/ui/releases", summary="Releases", include_in_schema=False)
+    def releases(
+        request: Request,
+        hour: Hour = None,
+        how: How = "html",
+        q: Text = "",
+        show: ShowReleases = "all",
+        of: OfReleases = "all",
+        page: PageNumber = 1,
+    ) -> Response:
+        """New versions and models, those that are worse than what ran before them first."""
+        wanted = releases_module.Wanted(text=q, show=show, of=of, page=page, most=most_rows(how))
+        asked = request.scope[ASKED]
+        return response_of(pages.answer(asked, lambda look: releases_page(look, wanted), hour=hour, how=how))
 
     @router.get("/ui/tools", summary="Tools", include_in_schema=False)
     def tools(

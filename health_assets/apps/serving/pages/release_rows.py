@@ -1,0 +1,168 @@
+"""Comparisons of releases as pages show them: the measures of a release together, its verdict, its pictures.
+
+What belongs here: what the page of releases and an agent's page share. What does not: which releases a page shows.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from health_assets.apps.serving.pages.look import Look
+from health_assets.core.hours import HourRange
+from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
+from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, VERDICTS, VERSION
+from health_assets.systems.release_comparison.texts import NAMES, difference_text, value_text, verdict_text
+
+RELEASES_SHOWN = 6
+"""Releases of an agent's page."""
+OF_MEASURE = (
+    "measure", "verdict", "baseline_value", "candidate_value", "difference", "difference_low", "difference_high",
+    "margin", "baseline_runs", "candidate_runs", "more_runs",
+)  # fmt: skip
+WIDTH, HEIGHT = 200.0, 60.0
+"""Of a picture, in its own units."""
+LEAST_RATIO = -0.999
+"""A ratio of 0 has no logarithm."""
+
+
+def releases_of(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, Any]]:
+    """The last word on each new version and model of an agent, the newest first, with its success rate by hour.
+
+    Args:
+        look: the part of the history that the caller sees, the agent among it.
+        agent_id: the agent.
+        hours: hours in which the releases were compared.
+    """
+    found = by_pair(look.of("releases", agent_id, hours))
+    told = []
+    for rows in found:
+        last = max(row["hour"] for row in rows)
+        by_hour = [_of_hour(row) for row in rows if row["measure"] == SUCCESS_RATE]
+        told.append({**release_of([row for row in rows if row["hour"] == last]), "hours": by_hour})
+    return sorted(told, key=_newest_first)
+
+
+def _newest_first(release: Mapping[str, Any]) -> tuple[float, bool, str]:
+    return -release["released_at"].timestamp(), release["dimension"] != VERSION, release["candidate"]
+
+
+def _of_hour(row: Comparison) -> dict[str, Any]:
+    return {name: row[name] for name in ("hour", "difference", "difference_low", "difference_high", "verdict")}
+
+
+def release_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One release: what ran before it, and each measure. Its verdict is the one that people look for first.
+
+    Args:
+        rows: its rows of one hour.
+    """
+    first = rows[0]
+    measures = sorted(rows, key=lambda row: MEASURES.index(row["measure"]))
+    verdict = min((row["verdict"] for row in rows), key=VERDICTS.index)
+    names = ("agent_id", "dimension", "baseline", "candidate", "released_at", "baseline_starts_at")
+    return {
+        **{name: first[name] for name in names},
+        "hour": first["hour"],
+        "verdict": verdict,
+        "measures": [{name: row[name] for name in OF_MEASURE} for row in measures],
+    }
+
+
+# -- texts and pictures ------------------------------------------------------------------------------------------------
+
+
+def words(measure: Mapping[str, Any]) -> dict[str, str]:
+    """A measure of a release in words: `name`, `before`, `now`, `difference`, `verdict`."""
+    row = dict(measure)
+    return {
+        "name": NAMES[row["measure"]],
+        "before": value_text(row["measure"], row["baseline_value"]),
+        "now": value_text(row["measure"], row["candidate_value"]),
+        "difference": difference_text(row),
+        "verdict": verdict_text(row),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """An interval as places from 0 to `WIDTH`, better to the right.
+
+    Args:
+        zero: no difference.
+        margin: from where to where no difference matters.
+        ends: the interval.
+        value: the estimate.
+    """
+
+    zero: float
+    margin: tuple[float, float]
+    ends: tuple[float, float]
+    value: float
+
+
+def interval(measure: Mapping[str, Any]) -> Interval | None:
+    """The picture of a measure; None where there is no interval yet."""
+    if measure["difference_low"] is None:
+        return None
+    ends = sorted(_better(measure, measure[end]) for end in ("difference_low", "difference_high"))
+    margin = abs(_better(measure, measure["margin"]))
+    most = 1.1 * max(*map(abs, ends), margin)
+
+    def place(better: float) -> float:
+        return WIDTH / 2 * (1 + better / most)
+
+    return Interval(
+        zero=place(0.0),
+        margin=(place(-margin), place(margin)),
+        ends=(place(ends[0]), place(ends[1])),
+        value=place(_better(measure, measure["difference"])),
+    )
+
+
+def _better(measure: Mapping[str, Any], difference: float) -> float:
+    """How much better a difference is: of the success rate itself, of ratios the logarithm, of which less is better."""
+    return difference if measure["measure"] == SUCCESS_RATE else -math.log1p(max(difference, LEAST_RATIO))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """The interval of a success rate over time: points of a polygon and of a line, better upwards.
+
+    Args:
+        outline: points of the interval, along its upper end and back along its lower one.
+        line: points of the estimate.
+        zero: height of no difference.
+    """
+
+    outline: str
+    line: str
+    zero: float
+
+
+def band(hours: Iterable[Mapping[str, Any]]) -> Band | None:
+    """The picture of a success rate over time; None where fewer than two hours have an interval."""
+    known = [one for one in hours if one["difference_low"] is not None]
+    if len(known) < 2:
+        return None
+    low = min(0.0, *(one["difference_low"] for one in known))
+    high = max(0.0, *(one["difference_high"] for one in known))
+    first, last = known[0]["hour"].timestamp(), known[-1]["hour"].timestamp()
+
+    def height(difference: float) -> float:
+        return HEIGHT * (high - difference) / (high - low)
+
+    def point(one: Mapping[str, Any], name: str) -> str:
+        x = WIDTH * (one["hour"].timestamp() - first) / (last - first)
+        return f"{x:.1f},{height(one[name]):.1f}"
+
+    upper = [point(one, "difference_high") for one in known]
+    lower = [point(one, "difference_low") for one in reversed(known)]
+    return Band(
+        outline=" ".join([*upper, *lower]),
+        line=" ".join(point(one, "difference") for one in known),
+        zero=height(0.0),
+    )
+
+
+FOR_TEMPLATES = {"words": words, "interval": interval, "band": band}

@@ -1,0 +1,22 @@
+"""Rows of `release_comparison` as values, for programs that use no engine."""
+
+from collections.abc import Iterable
+from typing import Any
+
+PAIR = ("agent_id", "dimension", "candidate")
+"""The columns that name a release."""
+Comparison = dict[str, Any]
+"""A row of `release_comparison` by column."""
+
+
+def key_of(row: Comparison) -> tuple[str, ...]:
+    """The release that a row is about."""
+    return tuple(row[name] for name in PAIR)
+
+
+def by_pair(rows: Iterable[Comparison]) -> list[list[Comparison]]:
+    """The rows of each new version or model together, in the order of the first of each."""
+    found: dict[tuple[str, ...], list[Comparison]] = {}
+    for row in rows:
+        found.setdefault(key_of(row), []).append(row)
+    return list(found.values())

@@ -1,0 +1,150 @@
+"""Releases on pages: the verdicts of the warehouse, in order, for whom may see the agent, and pictures that agree."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
+from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.release_rows import HEIGHT, WIDTH, band, interval
+from health_assets.apps.serving.pages.releases_page import Wanted, releases_page
+from health_assets.apps.serving.view import EVERYBODYS, View
+from health_assets.core.hours import HOUR, HourRange
+from health_assets_tests.support.logs_made import START, Record, execution, line
+from health_assets_tests.support.pages_made import World, world_of
+from health_assets_tests.support.projects import Project
+from health_assets_tests.support.session_pages_made import html_of
+
+HOURS = HourRange(START, START + 5 * HOUR)
+HOSTILE = "<script>2"
+TARGETS = {"agents": {"falls": {"team": "red"}, "mine": {"personal": True}}}
+
+
+def _runs(agent_id: str, hour: int, version: str, count: int, failed: int, runtime_s: float = 20.0) -> Iterator[Record]:
+    for number in range(count):
+        yield execution(
+            f"{agent_id} {hour} {number}", agent_id, START + hour * HOUR + timedelta(seconds=600 + number), runtime_s,
+            agent_version=version, status="failure" if number < failed else "success",
+        )  # fmt: skip
+
+
+def _logs() -> Iterator[Record]:
+    for hour in range(2):
+        for agent_id in ("falls", "slows", "same", "mine"):
+            yield from _runs(agent_id, hour, "1", 120, 6)
+    for hour in range(2, 5):
+        yield from _runs("falls", hour, HOSTILE, 60, 40)
+        yield from _runs("slows", hour, "2", 60, 3, runtime_s=60.0)
+        yield from _runs("same", hour, "2", 3, 0)
+        yield from _runs("mine", hour, "2", 60, 40)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    project = Project(tmp_path_factory.mktemp("releases"), TARGETS, 4, 8)
+    project.write_log("a.jsonl", [line(record) for record in _logs()])
+    project.materialize(HOURS)
+    return world_of(project, HOURS)
+
+
+def listed(look: Look, **wanted: object) -> list[dict]:
+    return list(releases_page(look, Wanted(**wanted)).told["listed"])
+
+
+def test_releases_stand_worst_first_with_the_numbers_of_the_warehouse(world: World) -> None:
+    found = listed(world.look())
+    assert [(one["agent_id"], one["baseline"], one["candidate"], one["verdict"]) for one in found] == [
+        ("falls", "1", HOSTILE, "worse"), ("mine", "1", "2", "worse"), ("slows", "1", "2", "worse"),
+        ("same", "1", "2", "not_enough_yet"),
+    ]  # fmt: skip
+    for one in found:
+        columns = list(one["measures"][0])
+        rows = world.project.query(
+            f"SELECT {', '.join(columns)} FROM release_comparison WHERE agent_id = ? AND hour = ?",
+            [one["agent_id"], world.hour],
+        )
+        assert sorted(tuple(measure.values()) for measure in one["measures"]) == sorted(rows)
+        assert one["measures"][0]["measure"] == "success_rate"
+    told = releases_page(world.look(), Wanted()).told
+    assert told["counts"] == {"worse": 3, "better": 0, "no_difference": 0, "not_enough_yet": 1}
+
+
+def test_releases_are_looked_for_by_verdict_name_and_page(world: World) -> None:
+    look = world.look()
+    assert [one["agent_id"] for one in listed(look, show="worse")] == ["falls", "mine", "slows"]
+    assert [one["agent_id"] for one in listed(look, text="SA")] == ["same"]
+    assert [one["agent_id"] for one in listed(look, page=2, most=3)] == ["same"]
+    assert listed(look, page=9) == listed(look, show="better") == listed(look, of="model") == []
+
+
+def test_a_personal_agent_s_release_is_for_the_full_view_and_a_team_sees_its_own(world: World) -> None:
+    assert [one["agent_id"] for one in listed(world.look(EVERYBODYS))] == ["falls", "slows", "same"]
+    red = world.look(View(teams=frozenset({"red"})))
+    assert [one["agent_id"] for one in listed(red)] == ["falls"]
+    assert releases_page(red, Wanted()).told["compared"] == 1
+
+
+def test_the_page_says_what_was_and_is_and_which_way_is_better(world: World) -> None:
+    look = world.look()
+    text = html_of(releases_page(look, Wanted(text="slows")), look)
+    assert re.search(r"runtime.*19\.8 s.*60\.1 s.*\+203% \(\+203 to \+204\).*worse", text, re.S)
+    assert "worse ← → better" in text
+    assert HOSTILE not in html_of(releases_page(look, Wanted()), look)
+    hour = HOURS.start
+    assert "No new version or model is compared at this hour" in html_of(
+        releases_page(world.look(hour=hour), Wanted()), world.look(hour=hour)
+    )
+
+
+def test_an_agent_s_page_has_its_releases_with_the_success_rate_since(world: World) -> None:
+    look = world.look()
+    page = agent_page(look, "falls", WantedOfAgent())
+    [release] = page.told["releases"]
+    assert (release["candidate"], release["verdict"]) == (HOSTILE, "worse")
+    assert [one["hour"] for one in release["hours"]] == [START + number * HOUR for number in (2, 3, 4)]
+    assert release["hours"][-1]["difference"] == release["measures"][0]["difference"]
+    text = html_of(page, look)
+    assert "New versions and models" in text
+    assert 'class="band worse"' in text
+    assert HOSTILE not in text
+
+
+def test_better_is_to_the_right_whatever_is_measured() -> None:
+    rate = {
+        "measure": "success_rate",
+        "difference": -0.2,
+        "difference_low": -0.3,
+        "difference_high": -0.1,
+        "margin": 0.02,
+    }
+    cost = {"measure": "cost", "difference": 0.5, "difference_low": 0.2, "difference_high": 2.5, "margin": 0.1}
+    cheaper = {**cost, "difference": -0.4, "difference_low": -1.0, "difference_high": -0.2}
+    for measure, is_better in ((rate, False), (cost, False), (cheaper, True)):
+        seen = interval(measure)
+        assert seen is not None
+        assert 0 <= seen.ends[0] <= seen.value <= seen.ends[1] <= WIDTH
+        assert seen.margin[0] < seen.zero == WIDTH / 2 < seen.margin[1]
+        assert (seen.value > seen.margin[1]) == is_better
+        assert (seen.value < seen.margin[0]) != is_better
+    assert interval({**rate, "difference_low": None}) is None
+
+
+def test_a_band_is_as_high_as_the_intervals_and_no_difference() -> None:
+    hours = [
+        {
+            "hour": START + number * HOUR,
+            "difference": -0.2,
+            "difference_low": -0.4 + number / 10,
+            "difference_high": -0.1,
+        }
+        for number in range(3)
+    ]
+    seen = band(hours)
+    assert seen is not None
+    heights = [float(point.split(",")[1]) for point in seen.outline.split()]
+    assert seen.zero == 0.0
+    assert max(heights) == HEIGHT
+    assert min(heights) == HEIGHT / 4
+    assert band(hours[:1]) is None
