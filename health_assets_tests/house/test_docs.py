@@ -19,7 +19,7 @@ from health_assets.logs.conventions import ATTRIBUTES, KIND_IN_OPENINFERENCE, KI
 from health_assets.logs.files import list_files
 from health_assets.logs.reader import contents
 from health_assets.logs.stores import NAMES_THAT_COUNT
-from health_assets.schema.catalog import ALL_TABLES
+from health_assets.schema.catalog import ALL_TABLES, BASELINE_VERSION
 from health_assets.schema.documentation import PAGES, SETTINGS, settings_page
 from health_assets.warehouse.store import Warehouse
 
@@ -164,6 +164,11 @@ def test_every_command_is_on_the_page_of_running_it() -> None:
     for command in app.registered_commands:
         assert command.callback is not None
         assert re.search(rf"health-assets {command.callback.__name__}\b", RUNNING)
+
+
+def test_the_page_on_postgresql_names_the_oldest_version_that_can_be_upgraded() -> None:
+    page = " ".join(_page("docs/postgresql.md").split())
+    assert f"Version {BASELINE_VERSION} is the oldest that can be upgraded." in page
 
 
 def test_every_ending_of_a_log_is_on_the_page_of_the_log_format() -> None:
