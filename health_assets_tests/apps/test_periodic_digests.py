@@ -135,16 +135,18 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
             reason = f"status must be success or failure, not 'secret-{hour}'"
             rejected = {"source_file": "a.jsonl", "line_number": 1, "reason": reason, "lines": 2}
             fleet = {"health_score": 60.0, "agents": 4, "healthy": 1, "degraded": 1, "unhealthy": 2, "inactive": 0}
+            known_before = compared("told", "worse")  # in the digest of the day before
             releases = [
                 compared("good", "better"),
                 compared("bad", "worse"),
                 compared("bad", "no_difference", "tokens"),
                 compared("fell", "not_enough_yet"),
                 compared("mine", "worse"),
+                known_before,
             ]
             keep_hour(
                 session, START + hour * HOUR, agents, error_budget=[budget, calm], expectation_results=[check], agent_now=now,
-                rejected_records=[rejected], system_health=[fleet], release_comparison=releases if hour == 20 else [],
+                rejected_records=[rejected], system_health=[fleet], release_comparison={6: [known_before], 20: releases}.get(hour, []),
             )  # fmt: skip
     look(path, [Floor()])
     return path

@@ -137,7 +137,7 @@ class _Reading:
         return spent.order_by(spent.budget_spent.desc(), "agent_id").select(*names)
 
     def releases(self) -> list[Facts]:
-        """Verdicts on new versions and models that were compared in the period, the worse ones first."""
+        """Verdicts on new versions and models that were reached in the period, the worse ones first."""
         names = ("agent_id", "dimension", "candidate", "baseline", "measure", "verdict")
         rows = self._first(decided(self.session, self.period))
         return [{**{name: row[name] for name in names}, "told": sentence(row)} for row in rows]
