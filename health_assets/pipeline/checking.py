@@ -60,14 +60,16 @@ def check_suites(
         if not is_spark(settings.warehouse) and len(own) == len(graph.suites[asset].checks):
             rows[asset] = judged_rows(session, asset, hours)
     results = _evaluated(session, graph, settings, targets, hours, names)
-    for asset, own_results in results.items():
-        write_history(session, asset, hours, own_results)
+    write_history(session, hours, results)
     fingerprints = Fingerprints(session)
     outcomes = fingerprints.of_checks(rows, hours) if rows else {}
-    for asset, judged_digests in rows.items():
-        judged = run.with_inputs(states, sources[asset])
-        noted = checks_fingerprint(judged, plan.records_in, judged_digests, outcomes.get(asset))
-        fingerprints.note_checks(asset, hours, noted)
+    noted = {
+        asset: checks_fingerprint(
+            run.with_inputs(states, sources[asset]), plan.records_in, judged_digests, outcomes.get(asset)
+        )
+        for asset, judged_digests in rows.items()
+    }
+    fingerprints.note_checks(noted, hours)
     return [_checked(asset, result, hours) for asset, own in results.items() for result in own]
 
 
@@ -173,7 +175,7 @@ def _few_read_lines_are_rejected(session: Session, hours: HourGroups, report: In
 def _write_own_history(session: Session, name: str, hours: HourGroups, found: Sequence[HourResult]) -> None:
     """Write the history of a warning about `raw_logs` that is of no suite."""
     result = CheckResult(Check(name=name, expectations=(), severity="warn"), found, pd.DataFrame())
-    write_history(session, "raw_logs", hours, [result])
+    write_history(session, hours, {"raw_logs": [result]})
 
 
 def _of_raw_logs(name: str, unexpected: int, metadata: Metadata, element_count: int | None = None) -> Checked:

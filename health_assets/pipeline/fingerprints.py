@@ -66,11 +66,11 @@ class InputStates(NamedTuple):
 
     Args:
         covered_until: the hour until which hours count as covered without any row, or the first that is read.
-        digests: by table, a digest of the states of its hours.
+        digests: by table, a digest of the states of its hours; none, or None, of a table without any.
     """
 
     covered_until: str
-    digests: Mapping[str, str]
+    digests: Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,38 @@ class RunFingerprint:
             sources: the tables.
         """
         return digest_of([self.digest, states.covered_until, [states.digests.get(name) for name in sorted(sources)]])
+
+
+class KnownStates:
+    """The states of tables within one transaction, each read once until its asset is made again.
+
+    Args:
+        session: the session.
+        run: the fingerprint of the run.
+    """
+
+    def __init__(self, session: Session, run: RunFingerprint) -> None:
+        self._session = session
+        self._run = run
+        self._covered_until = ""
+        self._digests: dict[str, str | None] = {}
+
+    def read(self, assets: Collection[str]) -> None:
+        """Read the states that are not known yet."""
+        unknown = set(assets) - self._digests.keys()
+        if unknown:
+            states = self._run.input_states(self._session, unknown)
+            self._covered_until = states.covered_until
+            self._digests |= {name: states.digests.get(name) for name in unknown}
+
+    def forget(self, asset: str) -> None:
+        """Read the states of an asset again where they are asked for: it was made."""
+        self._digests.pop(asset, None)
+
+    def fingerprint(self, sources: Collection[str]) -> str:
+        """The fingerprint of rows that the run makes from some tables as they are now."""
+        self.read(sources)
+        return self._run.with_inputs(InputStates(self._covered_until, self._digests), sources)
 
 
 def checks_fingerprint(judged: str, records_in: str, rows: Mapping[str, str], outcomes: str | None) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from health_assets.core.errors import NoWarehouseError
 from health_assets.core.hours import HourGroups
 from health_assets.core.targets import Targets
 from health_assets.pipeline.build_selection import chunks, hours_to_build, require_sources, versions_to_note
@@ -22,7 +21,7 @@ from health_assets.pipeline.checking import check_suites
 from health_assets.pipeline.curves import numbers_by_hour
 from health_assets.pipeline.derived import Derived, Inputs, rows_of
 from health_assets.pipeline.events import Checked, Event, Materialized, Metadata
-from health_assets.pipeline.fingerprints import RECORDS, RunFingerprint, upstream
+from health_assets.pipeline.fingerprints import RECORDS, KnownStates, RunFingerprint, upstream
 from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.summaries import cluster_summary, summary
@@ -56,7 +55,7 @@ def system_step(
         derived for derived in graph.system_steps[step] if derived.name in plan.assets or plan.checks.get(derived.name)
     ]
     joint_error: BaseException | None = None
-    if not failed and len(selected) > 1 and _has_few_records(pipeline, plan.hours):
+    if not failed and len(selected) > 1 and not is_spark(pipeline.settings.warehouse):
         try:
             together = _in_one_transaction(pipeline, graph, selected, plan)
         except _OneByOneError as error:
@@ -89,16 +88,6 @@ class _OneByOneError(Exception):
     """Rolls back the joint transaction; the assets are then made one by one."""
 
 
-def _has_few_records(pipeline: Pipeline, hours: HourGroups) -> bool:
-    if is_spark(pipeline.settings.warehouse):
-        return False
-    try:
-        with pipeline.read() as session:
-            return _record_count(session, hours) <= FEW_RECORDS
-    except NoWarehouseError:
-        return False
-
-
 def _record_count(session: Session, hours: HourGroups) -> int:
     return PartitionStates(session).row_count(RECORDS, hours.span)
 
@@ -115,6 +104,9 @@ def _in_one_transaction(
     try:
         with pipeline.write() as session:
             has_begun = True
+            if _record_count(session, plan.hours) > FEW_RECORDS:
+                raise _OneByOneError("the hours hold many records")
+            session.use_one_thread()  # to share out so few rows costs more than to compute them
             events = _made_and_checked(session, pipeline, graph, selected, plan, most_records=FEW_RECORDS)
             failed = [event.check for event in events if isinstance(event, Checked) and event.blocks]
             if failed and any(isinstance(event, Materialized) for event in events):
@@ -142,12 +134,14 @@ def _made_and_checked(
         _OneByOneError: hours of the look-back have to be made again that hold more records than `most_records`.
     """
     targets = pipeline.load_targets()  # those of now, however long it took until this run had the lock
+    names = [derived.name for derived in selected]
+    states = KnownStates(session, RunFingerprint.of(pipeline.settings, targets, plan.hours))
+    states.read(set().union(*(upstream(name, graph.derived) for name in names)))
     made = {
-        derived.name: _made(session, pipeline, graph, derived, plan, targets, most_records)
+        derived.name: _made(session, pipeline, graph, derived, plan, targets, states, most_records)
         for derived in selected
         if derived.name in plan.assets
     }
-    names = [derived.name for derived in selected]
     checked = check_suites(session, graph, pipeline.settings, targets, plan, names)
     events = list[Materialized | Checked]()
     for name in names:
@@ -163,14 +157,15 @@ def _made(
     derived: Derived,
     plan: Plan,
     targets: Targets,
+    states: KnownStates,
     most_records: int | None = None,
 ) -> Materialized:
     """Make an asset's hours, and tell of them."""
     settings, asked = pipeline.settings, plan.hours
-    run, tables = RunFingerprint.of(settings, targets, asked), upstream(derived.name, graph.derived)
-    inputs_fingerprint = run.with_inputs(run.input_states(session, tables), tables)
+    inputs_fingerprint = states.fingerprint(upstream(derived.name, graph.derived))
     build, restored = _hours_to_make(session, pipeline, derived, plan)
-    if most_records is not None and build and _record_count(session, HourGroups.of(build)) > most_records:
+    looks_back = not build.issubset(asked)
+    if most_records is not None and looks_back and _record_count(session, HourGroups.of(build)) > most_records:
         raise _OneByOneError("the look-back holds many records")
     for hours, own in chunks(build, asked):
         require_sources(session, derived, own, settings)
@@ -181,6 +176,7 @@ def _made(
             inputs_fingerprint=inputs_fingerprint, as_of=None if derived.is_component else inputs.as_of,
         )  # fmt: skip
         derived.post_write(inputs)
+    states.forget(derived.name)
     return Materialized(
         asset=derived.name,
         hours=asked,

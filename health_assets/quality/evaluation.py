@@ -5,7 +5,7 @@ large batch the warehouse counts, hour by hour, the rows that break each check, 
 rows and a sample of the others. The two must agree; if they ever do not, that is an internal error and the run stops.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -22,6 +22,7 @@ from health_assets.quality.expectations import Check, RowsMaker, Suite
 from health_assets.quality.validation import Batch, unexpected_rows
 from health_assets.scoring.author_errors import require_columns, written_by_an_author
 from health_assets.scoring.relations import of_hours
+from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.session import Session
 
 SMALL_BATCH_ROWS = 2_000
@@ -195,23 +196,25 @@ def of_chunks(found: Sequence[Sequence[CheckResult]]) -> list[CheckResult]:
     ]
 
 
-def write_history(session: Session, asset: str, hours: HourRange | HourGroups, results: Sequence[CheckResult]) -> None:
-    """Replace the history of these checks for the hours that were looked at."""
-    names = [result.check.name for result in results]
-    for own in hours.ranges:
-        session.delete_hours("expectation_results", own, asset=[asset], expectation=names)
-    lines = [(hour, result.check) for result in results for hour in result.hours]
+def write_history(
+    session: Session, hours: HourRange | HourGroups, results: Mapping[str, Sequence[CheckResult]]
+) -> None:
+    """Replace the history of these checks, by asset, for the hours that were looked at."""
+    Fingerprints(session).forget_outcomes(
+        [(asset, result.check.name) for asset, own in results.items() for result in own], hours
+    )
+    lines = [(asset, result.check, hour) for asset, own in results.items() for result in own for hour in result.hours]
     session.insert_arrow(
         "expectation_results",
         pa.table(
             {
-                "hour": pa.array([hour.hour for hour, _ in lines], pa.timestamp("us", "UTC")),
-                "asset": pa.array([asset] * len(lines), pa.string()),
-                "expectation": pa.array([check.name for _, check in lines], pa.string()),
-                "success": pa.array([hour.unexpected_count == 0 for hour, _ in lines], pa.bool_()),
-                "element_count": pa.array([hour.element_count for hour, _ in lines], pa.int64()),
-                "unexpected_count": pa.array([hour.unexpected_count for hour, _ in lines], pa.int64()),
-                "severity": pa.array([check.severity for _, check in lines], pa.string()),
+                "hour": pa.array([hour.hour for _, _, hour in lines], pa.timestamp("us", "UTC")),
+                "asset": pa.array([asset for asset, _, _ in lines], pa.string()),
+                "expectation": pa.array([check.name for _, check, _ in lines], pa.string()),
+                "success": pa.array([hour.unexpected_count == 0 for _, _, hour in lines], pa.bool_()),
+                "element_count": pa.array([hour.element_count for _, _, hour in lines], pa.int64()),
+                "unexpected_count": pa.array([hour.unexpected_count for _, _, hour in lines], pa.int64()),
+                "severity": pa.array([check.severity for _, check, _ in lines], pa.string()),
             }
         ),
     )

@@ -4,7 +4,7 @@ What belongs here: reading both as digests, and writing `inputs_fingerprint` and
 what else a fingerprint holds (`pipeline.fingerprints`), and the states themselves (`partition_states`).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -166,9 +166,30 @@ class Fingerprints:
             [inputs_fingerprint, [*assets], sorted(hours)],
         )
 
-    def note_checks(self, asset: str, hours: Iterable[datetime], checks_fingerprint: str) -> None:
-        """Note the fingerprint of hours whose rows all checks of the asset have judged in this transaction."""
+    def note_checks(self, checks_fingerprints: Mapping[str, str], hours: Iterable[datetime]) -> None:
+        """Note, by asset, the fingerprint of hours whose rows all its checks have judged in this transaction."""
+        if not checks_fingerprints:
+            return
         self._session.query(
-            "UPDATE partition_states SET checks_fingerprint = ? WHERE asset = ? AND hour IN (SELECT unnest(?))",
-            [checks_fingerprint, asset, sorted(hours)],
-        )
+            """
+            UPDATE partition_states SET checks_fingerprint = judged.fingerprint
+            FROM (SELECT unnest($assets) AS asset, unnest($fingerprints) AS fingerprint) AS judged
+            WHERE partition_states.asset = judged.asset AND hour IN (SELECT unnest($hours))
+            """,
+            {
+                "assets": [*checks_fingerprints], "fingerprints": [*checks_fingerprints.values()],
+                "hours": sorted(hours),
+            },
+        )  # fmt: skip
+
+    def forget_outcomes(self, checks: Sequence[tuple[str, str]], hours: HourRange | HourGroups) -> None:
+        """Delete the outcomes of checks, told by asset and name, in these hours."""
+        if not checks:
+            return
+        assets, names = zip(*checks, strict=True)
+        for own in hours.ranges:
+            self._session.query(
+                "DELETE FROM expectation_results WHERE hour >= $start AND hour < $end "
+                "AND (asset, expectation) IN (SELECT unnest($assets), unnest($names))",
+                {"start": own.start, "end": own.end, "assets": [*assets], "names": [*names]},
+            )

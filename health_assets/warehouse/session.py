@@ -183,11 +183,9 @@ class Session(ABC):
         values = ", ".join(f"CAST({column} AS {self.types[kind]})" for column, kind, *_ in describe(name))
         self.query(f"INSERT INTO {name} ({', '.join(columns_of(name))}) SELECT {values} FROM {source} AS incoming")
 
-    def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:
-        """Delete the rows of `[hours.start, hours.end)`, or of these the ones whose columns are `among` some values."""
-        chosen = "".join(f" AND {column} IN (SELECT unnest(?))" for column in among)
-        parameters = [hours.start, hours.end, *map(list, among.values())]
-        self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?{chosen}", parameters)
+    def delete_hours(self, name: str, hours: HourRange) -> None:
+        """Delete the rows of `[hours.start, hours.end)`."""
+        self.query(f"DELETE FROM {name} WHERE hour >= ? AND hour < ?", [hours.start, hours.end])
 
     def delete_duplicates(
         self,

@@ -985,7 +985,7 @@ def test_every_check_of_every_hour_is_kept_once(sound: Project, asset: str) -> N
     with changed(sound) as session:
         for hours in (HOURS, HourRange.of(HIT), HOURS):
             source = source_of(sound, session, asset, hours)
-            write_history(session, asset, source.hours, evaluate(SUITES[asset], source))
+            write_history(session, source.hours, {asset: evaluate(SUITES[asset], source)})
         kept = history(session, asset)
     assert {(row[0], row[1]) for row in kept} == {
         (hour, check.name) for hour in HOURS for check in SUITES[asset].checks
@@ -998,9 +998,9 @@ def test_the_history_says_which_hour_failed_and_a_rerun_of_other_hours_keeps_it(
     broken = f"UPDATE executions SET confidence = 2 WHERE hour = TIMESTAMPTZ '{HIT.isoformat()}'"
     with changed(sound, broken) as session:
         source = source_of(sound, session, "executions")
-        write_history(session, "executions", source.hours, evaluate(SUITES["executions"], source))
+        write_history(session, source.hours, {"executions": evaluate(SUITES["executions"], source)})
         source = source_of(sound, session, "executions", HourRange.of(HIT + HOUR))
-        write_history(session, "executions", source.hours, evaluate(SUITES["executions"], source))
+        write_history(session, source.hours, {"executions": evaluate(SUITES["executions"], source)})
         failed = [row for row in history(session, "executions") if not row[2]]
         (rows,) = session.query("SELECT count(*) FROM executions WHERE hour = ?", [HIT])
     assert failed == [(HIT, "shares_are_between_0_and_1", False, rows[0], rows[0], "error")]
@@ -1011,7 +1011,7 @@ def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> Non
     with changed(sound) as session:
         source = source_of(sound, session, "executions")
         results = evaluate(SUITES["executions"], source, names)
-        write_history(session, "executions", source.hours, results)
+        write_history(session, source.hours, {"executions": results})
         assert {row[1] for row in history(session, "executions")} == set(names)
     assert {result.check.name for result in results} == set(names)
 

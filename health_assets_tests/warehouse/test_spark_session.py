@@ -127,11 +127,7 @@ def without_a_planner(session: Session) -> None:
 
 CHANGES: dict[str, Callable[[Session], object]] = {
     "hours are deleted": lambda session: session.delete_hours("executions", hours_from(START, 2)),
-    "rows of some agents are deleted": lambda session: session.delete_hours(
-        "executions", HOURS, agent_id=["O'Brien; --", "Ünïcode 研究"]
-    ),
     "rows are deleted by a condition": without_a_planner,
-    "rows of nobody are deleted": lambda session: session.delete_hours("executions", HOURS, agent_id=[]),
     "rows of hours without any are deleted": lambda session: session.delete_hours("executions", hours_from(START - HOUR, 1)),
     "rows are inserted": doubled,
     "hours are rewritten": without_models,

@@ -177,8 +177,10 @@ class DuckDBFile:
                 if mode == "write":  # only now: a file that is none of ours keeps the mode that it has
                     for path in (self.path, Path(f"{self.path}.wal")):
                         shut_out_others(path)
+                # a shared DuckDB still has the threads of the session before
                 connection.execute(
-                    "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
+                    "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false; "
+                    "RESET threads"
                 )
                 connection.execute("BEGIN")
                 self._prepare(connection, mode)

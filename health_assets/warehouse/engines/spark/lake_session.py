@@ -255,22 +255,12 @@ class LakeSession(Session):
         self._lake.publish(written)
         return [answer.told for answer in answers]
 
-    def delete_hours(self, name: str, hours: HourRange, **among: Sequence[str]) -> None:
+    def delete_hours(self, name: str, hours: HourRange) -> None:
         """See `Session.delete_hours`."""
         if name not in LAKE_TABLES:
-            self._ledger.delete_hours(name, hours, **among)
-            return
-        there = self._lake.hours_of(name, hours)
-        if not there:
-            return
-        if not among:
+            self._ledger.delete_hours(name, hours)
+        elif there := self._lake.hours_of(name, hours):
             self._lake.withdraw(name, there)
-            return
-        chosen = " AND ".join(is_among(f"`{column}`", values) for column, values in among.items())
-        view = self._views.of(name, hours)
-        [(removed,)] = self._rows(f"SELECT count(*) FROM {view} WHERE {chosen}")
-        others = self._spark.sql(f"SELECT * FROM {view} WHERE NOT coalesce({chosen}, false)")
-        self._rewrite(name, there, others, removed)
 
     def delete_duplicates(
         self,
