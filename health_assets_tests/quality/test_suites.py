@@ -23,7 +23,9 @@ from health_assets.systems.agent_health_model.claims import OVERDUE_HOURS
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
 from health_assets.systems.survey.surveying import keep_probes, summarise
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.session import Session
+from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import AGENTS, START, cancellation, execution, line, random_lines, trigger
 from health_assets_tests.support.projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from
@@ -36,7 +38,14 @@ HIT = START + 2 * HOUR
 
 PARTS_OF_USAGE = ("usage_components",)
 WINDOWS_OF_USAGE = ("agent_usage", "usage_breakdown")
+SHARED_DUCKDB = SharedDuckDB()
 CHECKS = [(asset, check.name) for asset, suite in SUITES.items() for check in suite.checks]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stopped_at_the_end() -> Iterator[None]:
+    with SHARED_DUCKDB:
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +115,8 @@ class Undo(Exception):
 @contextmanager
 def changed(project: Project, *statements: str) -> Iterator[Session]:
     """The tables as they are after these statements, for the block only."""
-    with suppress(Undo), project.warehouse.write() as session:
+    warehouse = Warehouse.of(project.settings, shared_duckdb=SHARED_DUCKDB)
+    with suppress(Undo), warehouse.write() as session:
         for statement in statements:
             session.query(statement)
         yield session
@@ -1004,6 +1014,21 @@ def test_the_history_says_which_hour_failed_and_a_rerun_of_other_hours_keeps_it(
         failed = [row for row in history(session, "executions") if not row[2]]
         (rows,) = session.query("SELECT count(*) FROM executions WHERE hour = ?", [HIT])
     assert failed == [(HIT, "shares_are_between_0_and_1", False, rows[0], rows[0], "error")]
+
+
+def test_a_rerun_of_some_checks_keeps_the_history_of_all_others(sound: Project) -> None:
+    check, other = (Check(name=name, expectations=()) for name in ("columns_have_declared_types", "times_are_in_order"))
+    first, again = (
+        [CheckResult(one, [HourResult(HIT, count, 0)], pd.DataFrame()) for one in (check, other)] for count in (1, 2)
+    )
+    with changed(sound) as session:
+        write_history(session, HOURS, {"executions": first, "triggers": first})
+        write_history(session, HOURS, {"executions": again[:1], "triggers": again[1:]})
+        kept = {asset: {row[1]: row[3] for row in history(session, asset)} for asset in ("executions", "triggers")}
+    assert kept == {
+        "executions": {check.name: 2, other.name: 1},
+        "triggers": {check.name: 1, other.name: 2},
+    }
 
 
 def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> None:

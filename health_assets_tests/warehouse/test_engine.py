@@ -28,6 +28,16 @@ def roots(warehouse: Warehouse) -> list[tuple]:
         return session.query("FROM raw_roots")
 
 
+def test_a_session_of_one_thread_leaves_all_threads_to_the_next(warehouse: Warehouse) -> None:
+    threads = "SELECT current_setting('threads')"
+    with warehouse.write() as session:
+        whole = session.query(threads)
+        session.use_one_thread()
+        assert session.query(threads) == [(1,)]
+    with warehouse.read() as session:
+        assert session.query(threads) == whole
+
+
 def test_another_process_may_write_between_two_sessions(warehouse: Warehouse) -> None:
     with warehouse.write() as session:
         session.query("INSERT INTO raw_roots VALUES ('one')")
