@@ -1016,21 +1016,6 @@ def test_the_history_says_which_hour_failed_and_a_rerun_of_other_hours_keeps_it(
     assert failed == [(HIT, "shares_are_between_0_and_1", False, rows[0], rows[0], "error")]
 
 
-def test_a_rerun_of_some_checks_keeps_the_history_of_all_others(sound: Project) -> None:
-    check, other = (Check(name=name, expectations=()) for name in ("columns_have_declared_types", "times_are_in_order"))
-    first, again = (
-        [CheckResult(one, [HourResult(HIT, count, 0)], pd.DataFrame()) for one in (check, other)] for count in (1, 2)
-    )
-    with changed(sound) as session:
-        write_history(session, HOURS, {"executions": first, "triggers": first})
-        write_history(session, HOURS, {"executions": again[:1], "triggers": again[1:]})
-        kept = {asset: {row[1]: row[3] for row in history(session, asset)} for asset in ("executions", "triggers")}
-    assert kept == {
-        "executions": {check.name: 2, other.name: 1},
-        "triggers": {check.name: 1, other.name: 2},
-    }
-
-
 def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> None:
     names = ["values_are_known", "every_line_is_a_row"]
     with changed(sound) as session:
