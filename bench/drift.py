@@ -145,7 +145,7 @@ def _profile(fleet: Fleet, places: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Read the flags, simulate, and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.drift", description=__doc__)
-    parser.add_argument("--agents", type=int, default=100_000, help="agents of each healthy fleet")
+    parser.add_argument("--agents", type=int, default=25_000, help="agents of each healthy fleet")
     parser.add_argument("--weeks", type=int, default=4, help="weeks of each healthy fleet")
     parser.add_argument("--drifting", type=int, default=200, help="agents that drift, among ten times as many")
     flags = parser.parse_args()

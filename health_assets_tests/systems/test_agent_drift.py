@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from bench.drift import Fleet, simulated
+from health_assets.apps.report.agent import print_agent
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.agent_drift.agent_drift import named
@@ -144,12 +145,15 @@ def test_a_look_back_of_less_than_a_week_finds_nothing(tmp_path: Path) -> None:
 def test_the_report_names_what_drifts(project: Project) -> None:
     records = [*past(4), *(record for hour in range(8) for record in runs(hour, 4, failed=2))]
     drifts(project, records, hours_from(NOW, 8))
+    project.materialize(HourRange.of(NOW + 7 * HOUR))
     console = Console(width=120, record=True, file=None, quiet=False)
     with project.warehouse.read() as session, console.capture() as capture:
         print_block(console, session, hours_from(NOW, 8))
         print_block(console, session, hours_from(NOW - 5 * HOUR, 2))
+        print_agent(console, session, hours_from(NOW, 8), "a")
     told = capture.get()
     assert told.count("Worse than their own past: 1 agent") == 1
+    assert f"worse than its own past: success rate 97% → 50% since {NOW:%Y-%m-%d %H:%M} UTC" in told
     assert "success rate 97% → 50%" in " ".join(told.split())
 
 

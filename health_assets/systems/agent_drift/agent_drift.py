@@ -1,10 +1,10 @@
 """Drift by agent and measure: the evidence of each hour, and which of it is enough among all agents.
 
 Of many detectors the k with the most evidence are named, for the greatest k with which each has at least c / k (the
-e-BH procedure: Wang, Ramdas, "False discovery rate control with e-values", 2022). Then all evidence together is at least
-c, and a healthy fleet takes c / detectors hours on average to come to that, however its agents depend on one another:
-the mean of e-detectors is one, too. With c = detectors x 168 / alarms, a healthy fleet has its first alarm on average no
-earlier than after 168 / alarms hours.
+e-BH procedure: Wang, Ramdas, "False discovery rate control with e-values", 2022). Then all evidence together is at
+least c, and a healthy fleet takes c / detectors hours on average to come to that, however its agents depend on one
+another: the mean of e-detectors is one, too. With c = detectors x 168 / alarms, a healthy fleet has its first alarm on
+average no earlier than after 168 / alarms hours.
 """
 
 from collections.abc import Iterable, Iterator

@@ -14,17 +14,18 @@ the worst case of "no worse than before", of the counts since its start:
 | volume_drop | executions | at least the fewest in the same hours of the six days before, less the margin |
 | volume_rise | executions | at most the most in them, and the margin |
 
-The alternatives lie beyond the worst case, so that a better truth makes the ratio smaller yet. The bound is two standard
-errors from the estimate, so that an estimated past keeps the promise.
+The alternatives lie beyond the worst case, so that a better truth makes the ratio smaller yet. The bound is two
+standard errors from the estimate, so that an estimated past keeps the promise.
 
 Executions that hang together count for less: the ratio is raised to 1 / phi, where phi, at least 1, is how much more
 the past's hours scatter than independent executions do. By Jensen's inequality the power is no more than 1 on average,
-either. Of the success rate, incidents are left out of the past: days whose share of failures is above that of the median
-day by more than ten points, and by more than four standard errors.
+either. Of the success rate, incidents are left out of the past: days whose share of failures is above that of the
+median day by more than ten points, and by more than four standard errors.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,7 +213,7 @@ def _dispersion_of_volume(past: Past) -> Floats:
 
     Of the pairs of days the median, so that weekends are no dispersion.
     """
-    parts = list(zip(PARTS, PARTS[1:], strict=False))
+    parts = list(pairwise(PARTS))
     by_day = np.stack([
         np.stack([past.between("executions", DAY_HOURS * day + start, DAY_HOURS * day + end) for start, end in parts])
         for day in range(1, VOLUME_DAYS + 1)

@@ -49,7 +49,7 @@ def drifts_table(rows: list[dict], *, is_brief: bool = False) -> Table:
     if not is_brief:
         table.add_column("most in", no_wrap=True, max_width=48)
     for row in rows:
-        cells = [
+        cells: list[str | Text] = [
             Text(printable(row["agent_id"])), NAMES[row["measure"]], Text(change_text(row), style="red"),
             f"{row['since']:%m-%d %H:%M}",
         ]  # fmt: skip

@@ -27,7 +27,7 @@ class AgentDrift(AsOf, table=True):
     detectors: int = count("Agents and measures that have a past to be compared with in this hour.")
     is_drifting: bool = flag("Whether it is enough, so that false alarms stay as rare as the setting allows.")
     cause_dimension: str | None = text(
-        "Of a success rate that drifts: `version` or `model`, where one holds most of the failures in excess, else null."
+        "Of a success rate that drifts: `version` or `model`, where one holds most of the failures in excess."
     )
     cause: str | None = text("The version or model.")
     cause_share: float | None = number("Its share of the failures beyond the baseline's share, 0.5 to 1.")
