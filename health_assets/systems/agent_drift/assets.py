@@ -39,7 +39,7 @@ def _drifts_of(inputs: Inputs, hours: HourRange) -> ir.Table:
     components = session.hours_of("health_components", hours.extended_back(LOOK_BACK_HOURS - 1))
     if settings.reach_hours < LOOK_BACK_HOURS:  # what lies farther back would not be made again in time
         components = components.filter(ibis.literal(False))
-    counts = hourly_counts(with_targets_used(components, inputs.targets, []), hours)  # without agents that are retired
+    counts = with_targets_used(hourly_counts(components, hours), inputs.targets, [])  # without agents that are retired
     find = partial(
         drifts,
         hours=hours,
