@@ -298,6 +298,12 @@ class Settings(BaseSettings):
     comparison_ratio_margin: float = Field(
         0.1, gt=0, le=10, description="The same of runtime, tokens and cost, as a share of what they were."
     )
+    drift_alarms_a_week: float = Field(
+        1.0,
+        gt=0,
+        le=1000,
+        description="False alarms of [drift](drift.md) a week that a healthy fleet may have, of all agents together.",
+    )
     judge_url: str | None = Field(
         None,
         pattern="^https?://",

@@ -15,7 +15,7 @@ from types import ModuleType
 
 SYSTEM_NAMES = (
     "agent_health_model", "agent_now", "explanations", "agent_health_state", "model_health", "tool_health",
-    "session_scores", "reliability", "error_budget", "agent_usage", "release_comparison",
+    "session_scores", "reliability", "error_budget", "agent_usage", "release_comparison", "agent_drift",
     "survey",
 )  # fmt: skip
 FIRST_FORMULA_VERSION = "1.0"

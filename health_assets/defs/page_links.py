@@ -43,6 +43,7 @@ DOCS = {
     "tool_health": "tools-and-usage.md",
     "agent_usage": "tools-and-usage.md",
     "release_comparison": "releases.md",
+    "agent_drift": "drift.md",
     "survey": "consumer-and-survey.md",
 }
 """The page of the documentation on a system; one without a page has its tables alone."""

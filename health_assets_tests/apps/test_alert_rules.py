@@ -714,7 +714,7 @@ def test_an_hour_is_ready_when_it_is_complete_and_quiet() -> None:
 def test_every_rule_is_named_and_described() -> None:
     assert list(RULES) == [
         "failing_now", "suspect_now", "state_worsened", "floor", "drop", "budget_burn_fast", "budget_burn",
-        "budget_burn_slow", "status_worsened", "probe_worsened", "release_worse", "model_degraded",
+        "budget_burn_slow", "status_worsened", "probe_worsened", "release_worse", "drifting", "model_degraded",
         "expectation_failed", "hour_late", "no_data",
     ]  # fmt: skip
     assert all(rule.__doc__ and rule.looks_at for rule in RULES.values())

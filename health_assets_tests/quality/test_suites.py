@@ -26,6 +26,7 @@ from health_assets.systems.survey.surveying import keep_probes, summarise
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
+from health_assets_tests.support.alerts_made import drift, insert
 from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import AGENTS, START, cancellation, execution, line, random_lines, trigger
 from health_assets_tests.support.projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from
@@ -100,6 +101,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
             ]
             keep_probes(session, probes)
         summarise(session, HOURS)
+        for hour in HOURS:  # drift takes a week of logs to be found
+            rows = [drift("a", is_drifting=False, measure="volume_drop"), drift("b", measure="volume_drop"), drift("a")]
+            times = {"since": hour - 4 * HOUR, "as_of": hour + HOUR, "is_final": True}
+            insert(session, "agent_drift", hour, [{**row, **times} for row in rows])
     return project
 
 
@@ -278,6 +283,8 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
             ("release_comparison", name): {"differences_agree_with_the_values"}
             for name in ("baseline_value", "candidate_value")
         },
+        ("agent_drift", "limit_value"): {"what_drifts_is_beyond_its_limit"},
+        ("agent_drift", "cause_dimension"): {"causes_are_told_in_full"},
         ("release_comparison", "verdict"): {"more_runs_come_without_a_verdict"},
         **{
             (asset, "last_error_at"): {"errors_come_with_their_time_and_a_failure"}
@@ -480,6 +487,7 @@ def _breaks_by_hand() -> Iterator[Break]:
     yield from _breaks_of_tools()
     yield from _breaks_of_usage()
     yield from _breaks_of_releases()
+    yield from _breaks_of_drift()
     yield from _breaks_of_the_survey()
     yield from _breaks_of_models_and_sessions()
 
@@ -645,6 +653,17 @@ def _breaks_of_releases() -> Iterator[Break]:
     yield Break(
         "release_components", f"{agree}_with_the_records", (recorded,), 1, frozenset(), ("executions_recorded",)
     )
+
+
+def _breaks_of_drift() -> Iterator[Break]:
+    for assignment, check in [
+        ("cause_share = 1.5", "shares_are_at_most_1"),
+        ("baseline_value = 1.5", "shares_are_at_most_1"),
+        ("value = limit_value + 0.05", "what_drifts_is_beyond_its_limit"),
+        ("cause = NULL", "causes_are_told_in_full"),
+        ("cause_share = NULL", "causes_are_told_in_full"),
+    ]:
+        yield Break("agent_drift", check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",))
 
 
 def _breaks_of_the_survey() -> Iterator[Break]:

@@ -49,6 +49,17 @@ def compared(agent: str, verdict: str, measure: str = "success_rate", candidate:
     }  # fmt: skip
 
 
+def drift(agent: str, *, is_drifting: bool = True, measure: str = "success_rate") -> dict[str, Any]:
+    """A row of `agent_drift`."""
+    cause = {"cause_dimension": "version", "cause": "8", "cause_share": 0.83}
+    is_caused = is_drifting and measure == "success_rate"
+    return {
+        "agent_id": agent, "measure": measure, "since": at(-4), "runs": 40, "value": 0.8, "baseline_runs": 960,
+        "baseline_value": 0.95, "limit_value": 0.9, "log_evidence": 12.5, "detectors": 30, "is_drifting": is_drifting,
+        **(cause if is_caused else {}),
+    }  # fmt: skip
+
+
 def scored(agent_id: str, score: float | None, *, n: int = 100, covered: int = 24, **columns: Any) -> Row:
     """A row of `agent_health`: what the score lacks was lost to its success rate."""
     state = "inactive" if score is None else "healthy" if score >= 85 else "degraded" if score >= 65 else "unhealthy"

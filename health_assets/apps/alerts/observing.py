@@ -8,10 +8,12 @@ from health_assets.apps.alerts.budget_rules import BudgetRule
 from health_assets.apps.alerts.context import CONTEXT_HOURS, agents_worth_a_look
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour, heaviest_events, ids_table
+from health_assets.apps.alerts.observing_drifts import drifts_seen
 from health_assets.apps.alerts.observing_releases import releases_seen
 from health_assets.apps.alerts.observing_states import probes_seen, statuses_seen, verdicts_seen
 from health_assets.apps.alerts.rules import STATES, Floor, StateWorsened, drop_of
 from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, ExpectationSeen, HourSeen, Least, ModelSeen, Seen
+from health_assets.apps.alerts.seen_drifts import DriftSeen
 from health_assets.apps.alerts.seen_releases import ReleaseSeen
 from health_assets.apps.alerts.seen_states import NowSeen, ProbeSeen, StatusSeen
 from health_assets.core.hours import HOUR, HourRange
@@ -128,6 +130,7 @@ OBSERVERS: dict[type[Seen], Callable[[ObservedHour], Iterable[Seen]]] = {
     StatusSeen: statuses_seen,
     ProbeSeen: probes_seen,
     ReleaseSeen: releases_seen,
+    DriftSeen: drifts_seen,
     ModelSeen: _models,
     ExpectationSeen: _expectations,
 }

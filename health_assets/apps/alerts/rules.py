@@ -4,7 +4,7 @@ A rule says nothing where nothing is known: an inactive agent, a window with hou
 that was not called neither opens an incident nor counts towards its end. Only `no_data` and `hour_late` are about
 what is missing. An incident about which nothing is known for a day ends, too. All is pure; a rule's fields are what
 `alerts.yaml` may set. Rules about the last hours are in `now_rules`, about budgets in `budget_rules`, about health
-documents in `status_rules`, about releases in `release_rules`; what all have in `rule`.
+documents in `status_rules`, about releases in `release_rules`, about drift in `drift_rules`; what all have in `rule`.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from health_assets.apps.alerts.budget_rules import BudgetBurn, BudgetBurnFast, BudgetBurnSlow
+from health_assets.apps.alerts.drift_rules import Drifting
 from health_assets.apps.alerts.now_rules import FailingNow, SuspectNow
 from health_assets.apps.alerts.release_rules import ReleaseWorse
 from health_assets.apps.alerts.rule import (
@@ -281,7 +282,7 @@ RULES: dict[str, type[Rule]] = {
     rule.name: rule
     for rule in (
         FailingNow, SuspectNow, StateWorsened, Floor, Drop, BudgetBurnFast, BudgetBurn, BudgetBurnSlow, StatusWorsened,
-        ProbeWorsened, ReleaseWorse, ModelDegraded, ExpectationFailed, HourLate, NoData,
+        ProbeWorsened, ReleaseWorse, Drifting, ModelDegraded, ExpectationFailed, HourLate, NoData,
     )
 }  # fmt: skip
 

@@ -271,6 +271,7 @@ SUBJECT_KINDS = {
     "now": "agent",
     "status": "agent",
     "release": "agent",
+    "drift": "agent",
     "probe": "probe",
     "model": "model",
     "expectation": "expectation",

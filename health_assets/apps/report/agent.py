@@ -27,6 +27,8 @@ from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.scoring.explanation import COLUMNS, Evidence, explain, untested
 from health_assets.scoring.relations import first_line, lookup, newest
 from health_assets.scoring.verdict import at_stake, last_runs, reservation, stake_reservation, verdict
+from health_assets.systems.agent_drift.report import drifting_in
+from health_assets.systems.agent_drift.texts import sentence
 from health_assets.systems.agent_health_model.claims import claims_of
 from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
 from health_assets.systems.agent_health_model.names import CLAIMS
@@ -51,6 +53,7 @@ def print_agent(console: Console, session: Session, hours: HourRange, agent_id: 
     hour = hours.end - HOUR
     _require(session, hour, agent_id)
     _print_score(console, session, hours, agent_id)
+    _print_drifts(console, session, hours, agent_id)
     _print_failures(console, session, hours, agent_id)
     _print_claims(console, session, hours, agent_id)
     _print_versions(console, session, hours, agent_id)
@@ -64,6 +67,13 @@ def shown_tables() -> list[str]:
     told = {"agent_health", "score_evidence"}
     of_windows = [name for name in ALL_TABLES if {"agent_id", "window_end"} <= set(columns_of(name))]
     return [name for name in ALL_TABLES if name in {*of_windows, *OWN_BLOCKS} - told]
+
+
+def _print_drifts(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:
+    """In what the agent is worse than its own past; nothing where in nothing."""
+    drifting = drifting_in(session, HourRange.of(hours.end - HOUR))
+    for row in session.dicts(drifting.filter(drifting.agent_id == agent_id)):
+        console.print(Text(printable(f"worse than its own past: {sentence(row)}"), style="red"))
 
 
 def _require(session: Session, hour: datetime, agent_id: str) -> None:

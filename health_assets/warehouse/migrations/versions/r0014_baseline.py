@@ -26,6 +26,28 @@ def upgrade() -> None:
     )
     op.create_index("agent_changes_by_hour", "agent_changes", ["hour"], unique=False)
     op.create_table(
+        "agent_drift",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
+        sa.Column("agent_id", sa.String(collation="C"), nullable=True),
+        sa.Column("measure", sa.String(collation="C"), nullable=True),
+        sa.Column("since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("runs", sa.BigInteger(), nullable=True),
+        sa.Column("value", sa.Double(), nullable=True),
+        sa.Column("baseline_runs", sa.BigInteger(), nullable=True),
+        sa.Column("baseline_value", sa.Double(), nullable=True),
+        sa.Column("limit_value", sa.Double(), nullable=True),
+        sa.Column("log_evidence", sa.Double(), nullable=True),
+        sa.Column("detectors", sa.BigInteger(), nullable=True),
+        sa.Column("is_drifting", sa.Boolean(), nullable=True),
+        sa.Column("cause_dimension", sa.String(collation="C"), nullable=True),
+        sa.Column("cause", sa.String(collation="C"), nullable=True),
+        sa.Column("cause_share", sa.Double(), nullable=True),
+        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("agent_drift_by_hour", "agent_drift", ["hour"], unique=False)
+    op.create_table(
         "agent_health",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),

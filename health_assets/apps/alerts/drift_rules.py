@@ -1,0 +1,49 @@
+"""The rule about drift: an agent that became worse than its own past."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator
+
+from health_assets.apps.alerts.rule import Opening, Rule, listed
+from health_assets.apps.alerts.seen import Seen
+from health_assets.apps.alerts.seen_drifts import DriftSeen
+from health_assets.systems.agent_drift.names import MEASURES, SUCCESS_RATE, VOLUME_DROP
+from health_assets.systems.agent_drift.texts import sentence
+
+
+def _known(value: object) -> object:
+    names = listed(value)
+    if isinstance(names, list | tuple) and (unknown := [name for name in names if name not in MEASURES]):
+        raise ValueError(f"{unknown[0]!r} is no measure; those are {', '.join(MEASURES)}")
+    return names
+
+
+class Drifting(Rule):
+    """An agent is worse than its own past, by enough evidence among all agents.
+
+    Args:
+        measures: the measures that count.
+    """
+
+    name: ClassVar[str] = "drifting"
+    looks_at: ClassVar[tuple[type[Seen], ...]] = (DriftSeen,)
+
+    measures: Annotated[tuple[str, ...], BeforeValidator(_known)] = (SUCCESS_RATE, VOLUME_DROP)
+
+    def opening(self, seen: DriftSeen) -> Opening | None:
+        """A measure that drifts."""
+        drifts = self._drifts(seen)
+        told = "; ".join(map(sentence, drifts))
+        return Opening(f"{seen.subject_id} is worse than its own past: {told}") if drifts else None
+
+    def is_good(self, seen: DriftSeen, recovers_at: float | None) -> bool | None:
+        """Whether nothing drifts; None where the hour was not looked at."""
+        del recovers_at
+        return not self._drifts(seen) if seen.is_known else None
+
+    def recovery(self, seen: DriftSeen) -> str:
+        """That it is as before, or has been as it is now for long enough."""
+        return f"{seen.subject_id} is no worse than its own past, which what it did since then may be part of by now"
+
+    def _drifts(self, seen: DriftSeen) -> list[dict]:
+        return [row for row in seen.rows if row["measure"] in self.measures]

@@ -1,0 +1,30 @@
+"""Reading what an hour shows of agents beside their own past."""
+
+from collections.abc import Iterable
+
+from health_assets.apps.alerts.failures import failures_of
+from health_assets.apps.alerts.observed_hour import ObservedHour
+from health_assets.apps.alerts.seen import Seen
+from health_assets.apps.alerts.seen_drifts import DriftSeen
+from health_assets.core.hours import HourRange
+from health_assets.systems.agent_drift.report import drifting_in
+from health_assets.warehouse.partition_states import PartitionStates
+
+
+def drifts_seen(observed: ObservedHour) -> Iterable[Seen]:
+    """The drifts of agents, and of those with an open incident whether there is one."""
+    hour = HourRange.of(observed.hour)
+    by_agent: dict[str, list[dict]] = {}
+    for row in observed.session.dicts(drifting_in(observed.session, hour)):
+        by_agent.setdefault(row["agent_id"], []).append(row)
+    is_known = observed.hour in PartitionStates(observed.session).of("agent_drift", hour)
+    failures = failures_of(observed, sorted(by_agent))  # kept when an incident opens
+    for agent_id in sorted({*by_agent, *observed.watched("agent")}):
+        yield DriftSeen(
+            hour=observed.hour,
+            subject_id=agent_id,
+            rows=by_agent.get(agent_id, ()),
+            is_known=is_known,
+            is_somebodys_own=observed.targets.of(agent_id).personal,
+            failures=failures.get(agent_id, {}),
+        )

@@ -1,0 +1,34 @@
+"""The facts of an hour about an agent beside its own past."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from health_assets.apps.alerts.seen import OfAgent
+
+KEPT = (
+    "measure", "runs", "value", "baseline_runs", "baseline_value", "limit_value", "log_evidence", "detectors",
+    "cause_dimension", "cause", "cause_share",
+)  # fmt: skip
+"""Columns of `agent_drift` that are kept with an incident."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftSeen(OfAgent):
+    """An agent's rows of `agent_drift`.
+
+    Args:
+        rows: its rows of the hour that drift.
+        is_known: whether the hour was looked at.
+    """
+
+    rows: Sequence[dict[str, Any]] = ()
+    is_known: bool = True
+
+    kind: ClassVar[str] = "drift"
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What drifts, and the errors of the last hours."""
+        told = [{"since": row["since"].isoformat(), **{name: row[name] for name in KEPT}} for row in self.rows]
+        return {"hour": self.hour.isoformat(), "drifts": told, **self.failures}

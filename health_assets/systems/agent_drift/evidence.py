@@ -1,0 +1,224 @@
+"""Evidence of drift: likelihood ratios of an agent's last hours, against its own past before them.
+
+Source, in our own words: an *e-process* is what a bet against a hypothesis has grown to from 1. While the hypothesis is
+true it is not expected to grow, whenever one looks. A sum of such bets, one begun at every hour, is an *e-detector*
+(Shin, Ramdas, Rinaldo, "E-detectors: a nonparametric framework for sequential change detection", 2022): while nothing
+changes, it takes at least c hours on average until the sum reaches c. Leaving out bets only makes it smaller.
+
+Here bets are looked at that began 1, 2, 4, ... hours ago. Each is the likelihood ratio of a mixture of alternatives to
+the worst case of "no worse than before", of the counts since its start:
+
+| measure | counts | no worse than before |
+|---|---|---|
+| success_rate | failures among executions | a share up to the bound of the 96 hours before the start, and the margin |
+| volume_drop | executions | at least the fewest in the same hours of the six days before, less the margin |
+| volume_rise | executions | at most the most in them, and the margin |
+
+The alternatives lie beyond the worst case, so that a better truth makes the ratio smaller yet. The bound is two
+standard errors from the estimate, so that an estimated past keeps the promise.
+
+Executions that hang together count for less: the ratio is raised to 1 / phi, where phi, at least 1, is how much more
+the past's hours scatter than independent executions do. By Jensen's inequality the power is no more than 1 on average,
+either. Of the success rate, incidents are left out of the past: days whose share of failures is above that of the
+median day by more than ten points, and by more than four standard errors.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from health_assets.systems.agent_drift.hourly_counts import DAY_HOURS, PARTS, SPREAD_UNIT
+from health_assets.systems.agent_drift.names import SUCCESS_RATE, VOLUME_DROP, VOLUME_RISE
+from health_assets.systems.agent_drift.past import Past
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+SHARE_HOURS = (1, 2, 4, 8, 12, 24, 48, 72)
+"""Hours since the starts that are looked at, of the success rate."""
+VOLUME_HOURS = PARTS[1:]
+"""The same of volumes, which are compared with the same hours of days before."""
+SHARE_DAYS, VOLUME_DAYS = 4, 6
+FEWEST_RUNS = 100
+"""Executions that a past must hold."""
+ERRORS = 2.0
+"""Standard errors between an estimated past and its bound."""
+FEW_FAILURES, MOST_TOGETHER = 10, 5.0
+"""A past with fewer failures does not show how many come together; up to so many executions then count as one."""
+ALTERNATIVE_SHARES = (0.05, 0.2, 0.6)
+"""How much of the way from the worst case to failure of all the alternatives lie."""
+VOLUME_MARGIN = 0.25
+LESS, MORE = (0.5, 0.1), (2.0, 5.0)
+"""Alternatives of volumes, as multiples of the worst case."""
+INCIDENT_POINTS, INCIDENT_ERRORS, INCIDENT_PRIOR = 0.1, 4.0, 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bets:
+    """The bets of a measure that began so many hours ago, one row an hour and one column an agent.
+
+    Args:
+        hours: hours since the start.
+        has_past: whether there is enough to compare with.
+        log_ratio: logarithm of what the bet has grown to; 0 where there is not enough.
+        runs: executions since the start.
+        value: what they come to.
+        baseline_runs: executions before.
+        baseline_value: what those came to.
+        limit_value: the worst value that would still be as before.
+    """
+
+    hours: int
+    has_past: Booleans
+    log_ratio: Floats
+    runs: Floats
+    value: Floats
+    baseline_runs: Floats
+    baseline_value: Floats
+    limit_value: Floats
+
+
+def bets_of(past: Past, margin: float) -> dict[str, list[Bets]]:
+    """The bets by measure.
+
+    Args:
+        past: the agents' counts.
+        margin: largest difference of success rates that does not matter.
+    """
+    volumes = list(_volumes(past))
+    return {
+        SUCCESS_RATE: [_success_rate(past, hours, margin) for hours in SHARE_HOURS],
+        VOLUME_DROP: [drop for drop, _ in volumes],
+        VOLUME_RISE: [rise for _, rise in volumes],
+    }
+
+
+def log_evidence(bets: Sequence[Bets]) -> Floats:
+    """Logarithm of the sum of what the bets have grown to."""
+    return _log_sum(np.stack([np.where(own.has_past, own.log_ratio, -np.inf) for own in bets]))
+
+
+def _log_sum(logs: Floats) -> Floats:
+    greatest = logs.max(axis=0)
+    finite = np.where(np.isfinite(greatest), greatest, 0.0)
+    return finite + np.log(np.exp(logs - finite).sum(axis=0))
+
+
+# -- success rate ------------------------------------------------------------------------------------------------------
+
+
+def _success_rate(past: Past, hours: int, margin: float) -> Bets:
+    runs, failures = (past.between(name, 0, hours).astype(float) for name in ("executions", "failures"))
+    days = [
+        {name: past.between(name, hours + DAY_HOURS * day, hours + DAY_HOURS * (day + 1)) for name in past.totals}
+        for day in range(SHARE_DAYS)
+    ]
+    by_day = {name: np.stack([day[name] for day in days]).astype(float) for name in past.totals}
+    is_counted = ~incidents(by_day["executions"], by_day["failures"])
+    before = {name: (values * is_counted).sum(axis=0) for name, values in by_day.items()}
+    baseline_runs, share = before["executions"], before["failures"] / before["executions"]
+    phi = _dispersion(before, share)
+    worst = np.minimum(_upper_share(share, baseline_runs / phi) + margin, 1.0)
+    has_past = (baseline_runs >= FEWEST_RUNS) & (worst < 1)
+    logs = [
+        _log_likelihood_ratio(failures, runs, worst, worst + (1 - worst) * part) / phi for part in ALTERNATIVE_SHARES
+    ]
+    return Bets(
+        hours=hours,
+        has_past=has_past,
+        log_ratio=_mixture(logs, has_past),
+        runs=runs,
+        value=1 - failures / runs,
+        baseline_runs=baseline_runs,
+        baseline_value=1 - share,
+        limit_value=1 - worst,
+    )
+
+
+def incidents(runs: Floats, failures: Floats) -> Booleans:
+    """Which days have far more failures than the median day, of days in the first dimension."""
+    median = _median(np.where(runs > 0, failures / runs, np.nan))
+    expected = np.minimum(median + INCIDENT_PRIOR, 0.5)
+    error = np.sqrt(runs * expected * (1 - expected))
+    return (failures > runs * (median + INCIDENT_POINTS)) & (failures > runs * expected + INCIDENT_ERRORS * error)
+
+
+def _median(values: Floats) -> Floats:
+    """The median of the first dimension without nan, of an even number the mean of the two in the middle."""
+    ordered = np.sort(values, axis=0)
+    count = np.isfinite(values).sum(axis=0)
+    middle = [np.maximum(0, (count - 1) // 2), np.minimum(count // 2, len(values) - 1)]
+    low, high = (np.take_along_axis(ordered, place[None], axis=0)[0] for place in middle)
+    return (low + high) / 2
+
+
+def _dispersion(before: dict[str, Floats], share: Floats) -> Floats:
+    """How much more the hours' failures scatter than those of independent executions, at least 1.
+
+    A few failures do not show whether they come together, so then they are taken to.
+    """
+    squares = before["spread"] * SPREAD_UNIT - before["failures"] * share
+    phi = squares / (share * (1 - share) * (before["cells"] - 1))
+    unknown = np.clip(before["executions"] / before["cells"], 1.0, MOST_TOGETHER)
+    least = np.where(before["failures"] < FEW_FAILURES, unknown, 1.0)
+    return np.where(np.isfinite(phi), np.maximum(phi, least), least)
+
+
+def _upper_share(share: Floats, runs: Floats) -> Floats:
+    """The upper end of Wilson's interval."""
+    square = ERRORS * ERRORS / runs
+    return (share + square / 2 + np.sqrt(square * (share * (1 - share) + square / 4))) / (1 + square)
+
+
+def _log_likelihood_ratio(failures: Floats, runs: Floats, share: Floats, other: Floats) -> Floats:
+    return failures * np.log(other / share) + (runs - failures) * np.log((1 - other) / (1 - share))
+
+
+def _mixture(logs: Sequence[Floats], has_past: Booleans) -> Floats:
+    mixed = _log_sum(np.stack([np.where(has_past, own, 0.0) for own in logs])) - np.log(len(logs))
+    return np.where(has_past, mixed, 0.0)
+
+
+# -- volume ------------------------------------------------------------------------------------------------------------
+
+
+def _volumes(past: Past) -> Iterator[tuple[Bets, Bets]]:
+    phi = _dispersion_of_volume(past)
+    for hours in VOLUME_HOURS:
+        days = [past.between("executions", DAY_HOURS * day, DAY_HOURS * day + hours) for day in range(VOLUME_DAYS + 1)]
+        runs, before = days[0].astype(float), np.stack(days[1:]).astype(float)
+        least, greatest, total = before.min(axis=0), before.max(axis=0), before.sum(axis=0)
+        fewest = np.maximum(0.0, least - np.sqrt(phi * least) / 2) * (1 - VOLUME_MARGIN)
+        most = (greatest + np.sqrt(phi * greatest) / 2 + 1.1 * phi) * (1 + VOLUME_MARGIN)
+        has_past = past.between("executions", DAY_HOURS, DAY_HOURS * (VOLUME_DAYS + 1)) >= FEWEST_RUNS
+        for_drop = [_log_rate_ratio(runs, fewest, factor) / phi for factor in LESS]
+        for_rise = [_log_rate_ratio(runs, most, factor) / phi for factor in MORE]
+        told = {"hours": hours, "has_past": has_past, "runs": runs, "value": runs / hours, "baseline_runs": total}
+        told["baseline_value"] = total / (VOLUME_DAYS * hours)
+        yield (
+            Bets(**told, log_ratio=_mixture(for_drop, has_past), limit_value=fewest / hours),
+            Bets(**told, log_ratio=_mixture(for_rise, has_past), limit_value=most / hours),
+        )
+
+
+def _log_rate_ratio(runs: Floats, worst: Floats, factor: float) -> Floats:
+    return runs * np.log(factor) - (factor - 1) * worst
+
+
+def _dispersion_of_volume(past: Past) -> Floats:
+    """How much more two days in a row differ, hour by hour, than those of independent executions: at least 1.
+
+    Of the pairs of days the median, so that weekends are no dispersion.
+    """
+    parts = list(pairwise(PARTS))
+    by_day = np.stack([
+        np.stack([past.between("executions", DAY_HOURS * day + start, DAY_HOURS * day + end) for start, end in parts])
+        for day in range(1, VOLUME_DAYS + 1)
+    ]).astype(float)  # fmt: skip
+    newer, older = by_day[:-1], by_day[1:]
+    squares = np.where(newer + older > 0, (newer - older) ** 2 / np.maximum(newer + older, 1), 0.0)
+    counted = (newer + older > 0).sum(axis=1)
+    return np.maximum(np.median(squares.sum(axis=1) / np.maximum(counted, 1), axis=0), 1.0)

@@ -1,0 +1,265 @@
+"""Agent drift: by hand, against plain loops, at any hour, what people see of it, and by simulation."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from bench.drift import Fleet, simulated
+from health_assets.apps.report.agent import print_agent
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.schema.catalog import columns_of
+from health_assets.systems.agent_drift.agent_drift import named
+from health_assets.systems.agent_drift.names import LOOK_BACK_HOURS
+from health_assets.systems.agent_drift.report import print_block
+from health_assets_tests.support import reference, reference_agent_drift
+from health_assets_tests.support.clocks import SetClock, settable_clock
+from health_assets_tests.support.logs_made import START, Record, execution, line
+from health_assets_tests.support.projects import ENGINES, Project, Row, assert_same_tables, hours_from
+from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
+
+COMPONENTS = ["health_components", "release_components"]
+STEPS = ["ingest", *COMPONENTS, "agent_drift"]
+NOW = START + LOOK_BACK_HOURS * HOUR
+"""An hour before which there is a whole look-back."""
+KEYS = ["hour", "agent_id", "measure"]
+MARGIN = 0.02
+
+
+def runs(hour: int, count: int, *, failed: int = 0, agent_id: str = "a", **fields: object) -> list[Record]:
+    """Executions of the hour so many hours after `NOW`, of which the first failed."""
+    at = NOW + hour * HOUR
+    return [
+        execution(
+            f"{agent_id} {hour} {number} {fields.get('agent_version')}", agent_id, at + number * timedelta(seconds=1),
+            status="failure" if number < failed else "success", **fields,
+        )
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def past(count: int, *, every: int = 7, **fields: object) -> list[Record]:
+    """So many executions in each hour before `NOW`, of which one failed in each of `every` hours."""
+    return [
+        record
+        for hour in range(-LOOK_BACK_HOURS, 0)
+        for record in runs(hour, count, failed=int(hour % every == 0), **fields)
+    ]
+
+
+def drifts(project: Project, records: Sequence[Record], hours: HourRange) -> dict[str, list[Row]]:
+    project.write_log("a.jsonl", [line(record) for record in records])
+    project.materialize(hours, only=STEPS)
+    rows = sorted(project.rows("agent_drift", hours), key=lambda row: row["hour"])
+    return {measure: [row for row in rows if row["measure"] == measure] for measure in {row["measure"] for row in rows}}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+    return settable_clock(monkeypatch)
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_fails_more_than_in_its_past_drifts_since_the_first_of_these_hours(project: Project) -> None:
+    records = [*past(4), *(record for hour in range(8) for record in runs(hour, 4, failed=2))]
+    found = drifts(project, records, hours_from(NOW, 8))
+    assert set(found) == {"success_rate"}
+    last = found["success_rate"][-1]
+    assert (last["hour"], last["since"], last["is_drifting"]) == (NOW + 7 * HOUR, NOW, True)
+    assert (last["runs"], last["value"]) == (32, 0.5)
+    assert last["baseline_runs"] == 4 * 96
+    assert 0.96 < last["baseline_value"] < 0.97
+    assert last["value"] < last["limit_value"] < last["baseline_value"]
+    assert last["detectors"] == 3
+    assert not found["success_rate"][0]["is_drifting"]
+
+
+def test_an_agent_that_falls_silent_drifts_and_one_that_runs_far_more_does(project: Project) -> None:
+    records = [*past(4), *past(4, agent_id="b"), *runs(0, 40, agent_id="b"), *runs(1, 40, agent_id="b")]
+    found = drifts(project, records, hours_from(NOW, 6))
+    silent, busy = [row for row in found["volume_drop"] if row["agent_id"] == "a"][-1], found["volume_rise"][-1]
+    assert (silent["agent_id"], silent["runs"], silent["value"], silent["baseline_value"]) == ("a", 0, 0, 4)
+    assert (silent["since"], silent["is_drifting"]) == (NOW + 2 * HOUR, True)  # of the starts that are looked at
+    assert (busy["agent_id"], busy["is_drifting"]) == ("b", True)
+
+
+def test_the_silence_of_an_hour_that_runs_says_nothing_yet(project: Project, clock: SetClock) -> None:
+    clock(NOW + HOUR / 3)
+    assert drifts(project, past(40), HourRange.of(NOW)) == {}
+    clock(NOW + HOUR)
+    project.materialize(HourRange.of(NOW), only=STEPS)
+    assert [row["measure"] for row in project.rows("agent_drift", HourRange.of(NOW))] == ["volume_drop"]
+
+
+def test_a_cron_job_and_an_agent_with_little_past_and_one_that_is_retired_have_no_row(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", {"agents": {"gone": {"retired": True}}})
+    daily = [record for day in range(-7, 1) for record in runs(24 * day, 30, agent_id="cron")]
+    new = [record for hour in range(-20, 4) for record in runs(hour, 4, failed=4 * (hour >= 0), agent_id="new")]
+    gone = [*past(4, agent_id="gone"), *runs(0, 40, failed=40, agent_id="gone")]
+    assert drifts(project, [*daily, *new, *gone], hours_from(NOW, 4)) == {}
+
+
+def test_a_day_that_was_an_incident_is_no_part_of_the_past(project: Project) -> None:
+    before = [*past(4, every=1000), *(own for hour in range(-96, -72) for own in runs(hour, 4, failed=4, agent_id="b"))]
+    calm = [own for hour in (*range(-168, -96), *range(-72, 0)) for own in runs(hour, 4, agent_id="b")]
+    now = [own for hour in range(12) for own in runs(hour, 4, failed=2, agent_id="b")]
+    found = drifts(project, [*before, *calm, *now], HourRange.of(NOW + 11 * HOUR))
+    [row] = found["success_rate"]
+    assert (row["baseline_runs"], row["baseline_value"], row["is_drifting"]) == (4 * 72, 1.0, True)
+
+
+def test_the_version_in_which_most_failures_in_excess_are_is_named(project: Project) -> None:
+    before = past(8, agent_version="7", model="m")
+    now = [
+        record
+        for hour in range(8)
+        for record in [
+            *runs(hour, 6, agent_version="7", model="m"),
+            *runs(hour, 4, failed=4, agent_version="8", model="m"),
+        ]
+    ]
+    found = drifts(project, [*before, *now], HourRange.of(NOW + 7 * HOUR))
+    [row] = found["success_rate"]
+    assert row["is_drifting"]
+    assert (row["cause_dimension"], row["cause"]) == ("version", "8")
+    assert 0.9 < row["cause_share"] <= 1
+
+
+def test_a_look_back_of_less_than_a_week_finds_nothing(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", None, 24, 120)
+    records = [*past(4), *(record for hour in range(4) for record in runs(hour, 4, failed=4))]
+    assert drifts(project, records, hours_from(NOW, 4)) == {}
+
+
+def test_the_report_names_what_drifts(project: Project) -> None:
+    records = [*past(4), *(record for hour in range(8) for record in runs(hour, 4, failed=2))]
+    drifts(project, records, hours_from(NOW, 8))
+    project.materialize(HourRange.of(NOW + 7 * HOUR))
+    console = Console(width=120, record=True, file=None, quiet=False)
+    with project.warehouse.read() as session, console.capture() as capture:
+        print_block(console, session, hours_from(NOW, 8))
+        print_block(console, session, hours_from(NOW - 5 * HOUR, 2))
+        print_agent(console, session, hours_from(NOW, 8), "a")
+    told = capture.get()
+    assert told.count("Worse than their own past: 1 agent") == 1
+    assert f"worse than its own past: success rate 97% → 50% since {NOW:%Y-%m-%d %H:%M} UTC" in told
+    assert "success rate 97% → 50%" in " ".join(told.split())
+
+
+# -- against plain loops -----------------------------------------------------------------------------------------------
+
+
+def random_records(random: Random, hours: int) -> list[Record]:
+    """Agents of which some get worse, fall silent or have bad days, in clumps or not."""
+    records = []
+    for agent_id, per_hour, rate in [("a", 3, 0.9), ("b", 6, 0.98), ("c", 2, 0.8), ("d", 5, 1.0), ("gone", 4, 0.9)]:
+        for hour in range(-LOOK_BACK_HOURS, hours):
+            drift = hour >= hours // 2
+            count = random.randrange(2 * per_hour + 1) * (0 if drift and agent_id == "c" else 1)
+            count *= 4 if drift and agent_id == "d" else 1
+            own = rate - 0.3 * (drift and agent_id in ("a", "b")) - 0.5 * (-60 < hour < -40 and agent_id == "b")
+            failed = (
+                count * (random.random() > own) if agent_id == "d" else sum(random.random() > own for _ in range(count))
+            )
+            version = str(1 + (hour > 2 and random.random() < 0.5))
+            records += runs(hour, count, failed=failed, agent_id=agent_id, agent_version=version)
+    return records
+
+
+def test_drifts_of_random_logs_equal_plain_loops_and_one_hour_equals_its_part_of_a_range(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", {"agents": {"gone": {"retired": True}}})
+    project.write_log("a.jsonl", [line(record) for record in random_records(Random(3), 24)])
+    span = hours_from(NOW, 26)
+    project.materialize(span, only=STEPS)
+    records, _ = reference.read_lines(project.raw)
+    kept = [record for record in records if record["agent_id"] != "gone"]
+    expected = reference_agent_drift.agent_drift(kept, list(span), MARGIN, 1.0)
+    rows = project.rows("agent_drift", span)
+    causes = ("cause_dimension", "cause", "cause_share")
+    assert_equal_rows([{name: row[name] for name in row if name not in causes} for row in rows], expected, KEYS)
+    assert set(columns_of("agent_drift")) - set(expected[0]) == {"formula_version", *causes}
+    drifting = {(row["agent_id"], row["measure"]) for row in rows if row["is_drifting"]}
+    assert drifting >= {("b", "success_rate"), ("c", "volume_drop"), ("d", "volume_rise")}
+    made = project.tables(span, ["agent_drift"])
+    for hour in span:
+        project.materialize(HourRange.of(hour), only=["agent_drift"])
+    assert_same_tables(project.tables(span, ["agent_drift"]), made)
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "duckdb"])
+def test_other_engines_have_the_same_drifts(tmp_path: Path, engine: str) -> None:
+    project = Project(tmp_path / "project", engine=engine)
+    records = [
+        *past(4, agent_version="7"),
+        *(own for hour in range(4) for own in runs(hour, 4, failed=4, agent_version="8")),
+    ]
+    project.write_log("a.jsonl", [line(record) for record in records])
+    span = hours_from(NOW + 2 * HOUR, 2)
+    project.materialize(span, only=STEPS)
+    read, _ = reference.read_lines(project.raw)
+    expected = reference_agent_drift.agent_drift(read, list(span), MARGIN, 1.0)
+    rows = project.rows("agent_drift", span)
+    causes = ("cause_dimension", "cause", "cause_share")
+    assert {(row["cause"], row["cause_share"]) for row in rows if row["is_drifting"]} == {("8", 1.0)}
+    assert_equal_rows([{name: row[name] for name in row if name not in causes} for row in rows], expected, KEYS)
+    made = project.tables(span, ["agent_drift"])
+    project.materialize(HourRange.of(span.start), only=["agent_drift"])
+    assert_same_tables(project.tables(span, ["agent_drift"]), made)
+
+
+def test_late_records_give_the_same_rows(tmp_path: Path) -> None:
+    records = random_records(Random(5), 8)
+    random = Random(1)
+    late = [record for record in records if random.random() < 0.1]
+    early = [record for record in records if record not in late]
+    hours = hours_from(NOW, 8)
+    clean, project = (Project(tmp_path / name) for name in ("clean", "project"))
+    for one in (clean, project):
+        one.write_log("early.jsonl", [line(record) for record in early])
+    clean.write_log("late.jsonl", [line(record) for record in late])
+    clean.materialize(hours, only=STEPS)
+    project.materialize(hours, only=STEPS)
+    project.write_log("late.jsonl", [line(record) for record in late])
+    project.materialize(hours, only=STEPS, only_stale=True)
+    assert_same_tables(project.tables(hours, ["agent_drift"]), clean.tables(hours, ["agent_drift"]))
+
+
+# -- how much evidence is enough ---------------------------------------------------------------------------------------
+
+
+def test_many_with_much_evidence_need_less_each() -> None:
+    wanted = np.log(100 * 168)
+    assert list(named(np.array([wanted - 0.1]), 100, 1.0)) == [False]
+    assert list(named(np.array([wanted - 0.1, wanted - 0.5, 3.0]), 100, 1.0)) == [True, True, False]
+    assert list(named(np.array([wanted - 0.1]), 100, 2.0)) == [True]
+
+
+# -- by simulation -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fleet",
+    [Fleet(name="steady"), Fleet(name="by the hour and day of the week, in clumps", profile=0.8, session_runs=5)],
+    ids=lambda fleet: fleet.name,
+)
+def test_a_healthy_fleet_has_no_more_false_alarms_than_are_allowed(fleet: Fleet) -> None:
+    found = simulated(fleet, 300, LOOK_BACK_HOURS, seed=7)
+    assert found.alarms_a_week <= 1
+
+
+def test_ten_points_less_success_are_found_within_hours_and_silence_within_few() -> None:
+    rate = Fleet(name="10 points", per_hour=(100, 100), success_rates=(0.95,), drop=0.1, drifting=0.1)
+    assert np.median(simulated(rate, 200, 48, seed=1).hours) <= 6
+    silence = Fleet(name="silence", per_hour=(10, 10), success_rates=(0.95,), volume_factor=0, drifting=0.1)
+    assert np.quantile(simulated(silence, 200, 48, seed=1).hours, 0.9) <= 6
