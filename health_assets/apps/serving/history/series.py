@@ -171,6 +171,12 @@ def _runs(session: Session, hours: HourRange) -> ir.Table:
     )
 
 
+def _drifts(session: Session, hours: HourRange) -> ir.Table:
+    """Agents that drift, without what tells how many agents there are."""
+    rows = session.hours_of("agent_drift", hours)
+    return rows.filter(rows.is_drifting).drop("detectors", "is_drifting", *OF_WINDOWS[2:])
+
+
 def _usage_by_hour(session: Session, hours: HourRange) -> ir.Table:
     """Executions of the hour by model, of all agents together: sums of weeks must not ask every agent."""
     runs = session.hours_of("executions", hours)
@@ -312,6 +318,7 @@ SERIES: tuple[Series, ...] = (
         rows=_as_it_is("release_comparison"),
         face=tuple(name for name in columns_of("release_comparison") if name not in OF_WINDOWS),
     ),
+    Series(name="drifts", key="agent_id", sources=("agent_drift",), rows=_drifts),
     Series(
         name="usage",
         key="agent_id",

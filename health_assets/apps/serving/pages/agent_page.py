@@ -38,8 +38,13 @@ from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.scoring.explanation import untested
 from health_assets.scoring.verdict import FAILING, SUSPECT, at_stake, last_runs, reservation
+from health_assets.systems.agent_drift.texts import sentence as drift_sentence
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
+OF_DRIFT = (
+    "measure", "since", "runs", "value", "baseline_runs", "baseline_value", "limit_value", "log_evidence",
+    "cause_dimension", "cause", "cause_share",
+)  # fmt: skip
 SESSIONS_SHOWN = 20
 TOOLS_SHOWN = 50
 RUNS_SHOWN = 30
@@ -90,6 +95,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "now": agent_now(look, row),
         "verdict": _verdict(row, losses, len(window)),
         "worst_tool": None if row.get("now") in (FAILING, SUSPECT) else worst_tool(row, tools),
+        "drifts": _drifts(look, agent_id),
         "doubts": _doubts(row, len(window)) + doubt_of_claims(claims),
         "untested": _untested(look, row),
         "incomplete": look.remembered(("incomplete", shown.start), lambda: _incomplete(look, window, shown)),
@@ -124,6 +130,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "window": window,
         "shown": shown,
     }
+    told_besides["drift_sentences"] = [drift_sentence(one) for one in told["drifts"]]
     told_besides["examples"] = _examples(told["evidence"])
     told_besides["costliest_kind"] = losses.costliest and losses.costliest.component.evidence
     told_besides["document_text"] = document_text(told["document"])
@@ -140,6 +147,12 @@ def _examples(evidence: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def _worst_tool_first(tool: Mapping[str, Any]) -> tuple[float, int, str]:
     return -(tool["failure_share_at_least"] or 0), -tool["calls"], tool["tool"]
+
+
+def _drifts(look: Look, agent_id: str) -> list[dict[str, Any]]:
+    """In what the agent is worse than its own past at this hour."""
+    rows = look.of("drifts", agent_id, HourRange.of(look.hour))
+    return [{name: row[name] for name in OF_DRIFT} for row in sorted(rows, key=lambda row: -row["log_evidence"])]
 
 
 def _row(look: Look, agent_id: str) -> dict[str, Any]:
@@ -172,7 +185,7 @@ def _with_data(look: Look, hours: HourRange) -> HourRange:
 def _incomplete(look: Look, window: HourRange, shown: HourRange) -> list[str]:
     """Series of which hours are missing that have a score: there may be more of these than the page tells."""
     needed = dict.fromkeys(("events", "errors", "claims", "agent_sessions"), window)
-    needed |= {"tools": HourRange.of(look.hour), "runs": shown, "releases": shown}
+    needed |= {"tools": HourRange.of(look.hour), "drifts": HourRange.of(look.hour), "runs": shown, "releases": shown}
     return [series for series, hours in needed.items() if not look.has_all(series, hours)]
 
 

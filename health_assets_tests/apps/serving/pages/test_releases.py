@@ -1,8 +1,9 @@
-"""Releases on pages: the verdicts of the warehouse, in order, for whom may see the agent, and pictures that agree."""
+"""Releases and drifts on pages: the verdicts of the warehouse, in order, for whom may see the agent, and pictures that agree."""
 
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from health_assets.apps.serving.pages.release_rows import HEIGHT, WIDTH, band, i
 from health_assets.apps.serving.pages.releases_page import Wanted, releases_page
 from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.warehouse.partition_states import PartitionStates
+from health_assets_tests.support.alerts_made import drift, insert
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.pages_made import World, world_of
 from health_assets_tests.support.projects import Project
@@ -109,6 +112,22 @@ def test_an_agent_s_page_has_its_releases_with_the_success_rate_since(world: Wor
     assert "New versions and models" in text
     assert 'class="band worse"' in text
     assert HOSTILE not in text
+
+
+def test_an_agent_s_page_says_in_what_it_is_worse_than_its_own_past(world: World, tmp_path: Path) -> None:
+    own = world_of(world.project.copied(tmp_path / "copy"), HOURS)
+    rows = [drift("falls"), drift("falls", measure="volume_drop", is_drifting=False)]
+    with own.project.warehouse.write() as session:
+        insert(session, "agent_drift", own.hour, rows)
+        PartitionStates(session).note("agent_drift", HourRange.of(own.hour), [own.hour])
+    own.copy()
+    look = own.look()
+    page = agent_page(look, "falls", WantedOfAgent())
+    [told] = page.told["drifts"]
+    assert (told["measure"], told["cause"]) == ("success_rate", "8")
+    assert "detectors" not in told, "it tells how many agents there are"
+    assert "Worse than its own past: <b><bdi>success rate 95% → 80% since" in html_of(page, look)
+    assert agent_page(look, "same", WantedOfAgent()).told["drifts"] == []
 
 
 def test_better_is_to_the_right_whatever_is_measured() -> None:
