@@ -48,6 +48,7 @@ EACH_TOOL: dict[str, dict[str, Any]] = {
     "fleet": {},
     "agent": {"agent_id": "alpha"},
     "why": {"agent_id": "alpha"},
+    "releases": {},
     "sessions": {},
     "session": {"session_id": "calm"},
     "trace": {"session_id": HOSTILE, "trace_id": f"{HOSTILE[:8]}-1-9"},

@@ -1,4 +1,4 @@
-"""Tools about agents: the fleet, one agent, why its score is what it is, its tools, usage and alerts.
+"""Tools about agents: the fleet, one agent, why its score is what it is, releases, tools, usage and alerts.
 
 What belongs here: which parts of these pages an answer has. What does not: the pages (`apps.serving.pages`).
 """
@@ -13,7 +13,7 @@ from health_assets.apps.alerts.rules import Severity
 from health_assets.apps.serving.mcp_server.arguments import AgentId, Arguments, Hour, Limit, OnlyAgent, Text
 from health_assets.apps.serving.mcp_server.backend import Backend, as_of
 from health_assets.apps.serving.mcp_server.bounded import only
-from health_assets.apps.serving.pages import fleet_page, incidents_page, tools_page, usage_page
+from health_assets.apps.serving.pages import fleet_page, incidents_page, releases_page, tools_page, usage_page
 from health_assets.apps.serving.pages.agent_page import NoAgentError, WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.usage_sums import SUMS
@@ -21,6 +21,8 @@ from health_assets.apps.serving.service import Asked
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.wording import nearest
+from health_assets.systems.agent_drift.texts import sentence as drift_sentence
+from health_assets.systems.release_comparison.texts import sentence as release_sentence
 
 CHANGES_SHOWN = 10
 NO_AGENT = "No agent of this name is known here"
@@ -58,6 +60,16 @@ class AgentArguments(Arguments):
     """Arguments of `agent` and `why`."""
 
     agent_id: AgentId
+    hour: Hour = None
+
+
+class ReleasesArguments(Arguments):
+    """Arguments of `releases`."""
+
+    text: Text = ""
+    show: releases_page.Show = Field("all", description="All, or only those that are worse or better in something.")
+    of: releases_page.Of = Field("all", description="New versions, new models or both.")
+    limit: Limit = 20
     hour: Hour = None
 
 
@@ -138,6 +150,8 @@ async def agent(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[
             "untested": told["untested"] or None,
             "fell": told["fall"],
             "changes_7d": changes[:CHANGES_SHOWN],
+            "worse_than_its_past": [drift_sentence(one) for one in told["drifts"]],
+            "releases_7d": [_release(one) for one in told["releases"]],
             "losses": [only(loss, OF_LOSS) for loss in told["losses"]],
             "errors": told["errors"]["listed"],
             "error_budget": told["budget"]["sentence"],
@@ -176,6 +190,33 @@ async def why(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[st
         }
 
     return await backend.find(asked, found, wanted.hour)
+
+
+async def releases(backend: Backend, asked: Asked, wanted: ReleasesArguments) -> dict[str, Any]:
+    """New versions and models beside what ran before them, the worst first."""
+
+    def found(look: Look) -> dict[str, Any]:
+        question = releases_page.Wanted(text=wanted.text, show=wanted.show, of=wanted.of, most=wanted.limit)
+        told = releases_page.releases_page(look, question).told
+        return {
+            **as_of(look),
+            "page": backend.link(look, f"/ui/releases?{urlencode({'show': wanted.show, 'of': wanted.of})}"),
+            "compared": told["compared"],
+            "by_verdict": told["counts"],
+            "found": told["found"],
+            "listed": [{"agent_id": one["agent_id"], **_release(one)} for one in told["listed"]],
+            "left_out": {"listed": told["found"] - len(told["listed"])},
+        }
+
+    return await backend.find(asked, found, wanted.hour)
+
+
+def _release(told: Mapping[str, Any]) -> dict[str, Any]:
+    """A release with a sentence for each measure."""
+    return {
+        **only(told, ("dimension", "baseline", "candidate", "released_at", "verdict")),
+        "measures": [release_sentence(dict(one)) for one in told["measures"]],
+    }
 
 
 async def tools(backend: Backend, asked: Asked, wanted: ToolsArguments) -> dict[str, Any]:

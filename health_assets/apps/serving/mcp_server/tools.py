@@ -70,6 +70,13 @@ TOOLS = {
             run=fleet_tools.why,
         ),
         Tool(
+            name="releases",
+            description="List new versions and models of agents with a verdict on each measure: better, worse or not "
+            "enough runs yet. Verdicts hold however often one looks.",
+            arguments=fleet_tools.ReleasesArguments,
+            run=fleet_tools.releases,
+        ),
+        Tool(
             name="sessions",
             description="List sessions of the last 24 hours with their scores, failures, tokens and cost, those with "
             "most failed runs first.",
