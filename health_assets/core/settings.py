@@ -301,7 +301,7 @@ class Settings(BaseSettings):
     drift_alarms_a_week: float = Field(
         1.0,
         gt=0,
-        le=1000,
+        le=20,
         description="False alarms of [drift](drift.md) a week that a healthy fleet may have, of all agents together.",
     )
     judge_url: str | None = Field(

@@ -59,6 +59,8 @@ _decode = json.JSONDecoder().raw_decode
 
 def shows_signs(block: bytes) -> bool:
     """Whether a line of a block of whole lines may need mending."""
+    if not block:
+        return False
     read = np.frombuffer(block, dtype=np.uint8)
     starts = np.concatenate(([0], np.flatnonzero(read[:-1] == _NEWLINE) + 1))
     if _begins_usually(read, starts) and not _has_object_after_object(read) and not any(s in block for s in _ANYWHERE):

@@ -85,7 +85,7 @@ def test_the_docs_name_every_rule_with_its_own_keys_and_their_defaults() -> None
             "channel c: type: must be one of webhook, slack, teams, pagerduty, opsgenie, email, and is not given",
         ),
         ("channels: {c: {type: pagerduty}}", "channel c: key_env: must be given"),
-        ("channels: {c: {type: opsgenie, key_env: A, url: 'https://api.example/v2'}}", "channel c: url"),
+        ("channels: {c: {type: opsgenie, key_env: A, url: 'https://api.example/?key=1'}}", "channel c: url"),
         ("channels: {c: {type: webhook}}", "channel c: name either url or url_env"),
         ("channels: {c: {type: webhook, url: 'ftp://x'}}", "channel c: url"),
         ("channels: {c: {type: slack}}", "channel c: url_env: must be given"),

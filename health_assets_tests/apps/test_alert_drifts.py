@@ -17,11 +17,12 @@ def warehouse(tmp_path: Path) -> Path:
 
 
 def told_of(warehouse: Path, hours: str, rule: Drifting | None = None) -> list[Incident]:
-    """Incidents of an agent that drifts (d), does not, with some evidence or none (? or .), or was not looked at (-)."""
+    """Incidents of an agent that drifts (d), does not, with some evidence or none (? or .), is silent (s), or was not looked at."""
     for hour, letter in enumerate(hours):
         rows = {"d": [drift("a")], "?": [drift("a", is_drifting=False)]}.get(letter, [])
         tables = {} if letter == "-" else {"agent_drift": [*rows, drift("a", measure="volume_rise")]}
-        fill_hour(warehouse, at(hour), [scored("a", 95.0)], **tables)
+        ran = [] if letter == "s" else [{"agent_id": "a", "executions": 10}]
+        fill_hour(warehouse, at(hour), [scored("a", 95.0)], health_components=ran, **tables)
         look(warehouse, [rule or Drifting()])
     return incidents(warehouse)
 
@@ -54,4 +55,9 @@ def test_measures_that_are_named_count(warehouse: Path) -> None:
 def test_it_is_over_after_three_hours_that_were_looked_at_in_which_nothing_drifts(warehouse: Path) -> None:
     [incident] = told_of(warehouse, "d.-?.")
     assert (incident.closed_at, incident.is_recovered) == (at(5), True)
-    assert incident.recovery.startswith("a is no worse than its own past")
+    assert incident.recovery == "a is no worse than in the days before"
+
+
+def test_silence_is_no_recovery(warehouse: Path) -> None:
+    [incident] = told_of(warehouse, "dssss")
+    assert incident.closed_at is None

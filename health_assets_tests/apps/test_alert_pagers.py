@@ -1,18 +1,19 @@
 """Pagers and Teams: each gets its own form, over HTTP to real servers, and a pager's alert is resolved by its incident."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from health_assets.apps.alerts import delivering
-from health_assets.apps.alerts.config import Alerts, Channel, Opsgenie, PagerDuty, Teams, load_alerts
+from health_assets.apps.alerts.config import Alerts, Channel, Opsgenie, PagerDuty, Teams, Webhook, load_alerts
 from health_assets.apps.alerts.delivering import Delivery, try_channels
 from health_assets.apps.alerts.incidents import Judged
 from health_assets.apps.alerts.message_forms import OPSGENIE_MESSAGE
 from health_assets.apps.alerts.outbox import keep
-from health_assets.apps.alerts.rules import RULES
+from health_assets.apps.alerts.rules import RULES, BudgetBurn, Drop, Floor
 from health_assets.core.errors import HealthAssetsError
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.apps.test_alert_deliveries import closed, opened
@@ -88,7 +89,7 @@ def test_opsgenie_opens_an_alert_for_an_incident_and_its_end_closes_it(warehouse
 @pytest.mark.parametrize("make", [pagerduty, opsgenie], ids=["pagerduty", "opsgenie"])
 def test_a_pager_gets_each_incident_by_itself_so_that_each_is_resolved(warehouse: Warehouse, make: type) -> None:
     incidents = [opened(f"agent-{number}") for number in range(5)]
-    incidents.append(opened("agent-0", rule="drop", incident_id="other"))
+    incidents.append(opened("agent-0", rule="failing_now", incident_id="other"))
     with receiver() as hook:
         told(warehouse, make(hook), Judged(opened=tuple(incidents)), digest_above=2)
         told(warehouse, make(hook), Judged(closed=tuple(map(closed, incidents))), digest_above=2)
@@ -100,6 +101,40 @@ def test_a_pager_gets_each_incident_by_itself_so_that_each_is_resolved(warehouse
     else:
         assert {body["alias"] for body in bodies[:6]} == ids
         assert {path.split("/")[3] for path in hook.paths[6:]} == ids
+
+
+def test_a_pager_is_told_of_critical_rules_unless_others_name_it() -> None:
+    chat, pager = Teams(type="teams", url_env="U"), PagerDuty(type="pagerduty", key_env="PAGER_KEY")
+    alerts = Alerts(rules=(Floor(), Drop(), BudgetBurn(channels=("pager",))), channels={"chat": chat, "pager": pager})
+    told = {rule: alerts.channels_of(rule) for rule in ("floor", "drop", "budget_burn")}
+    assert told == {"floor": ("chat", "pager"), "drop": ("chat",), "budget_burn": ("pager",)}
+
+
+def test_an_incident_that_nobody_looks_at_any_more_is_resolved_at_the_pager_and_told_to_nobody(
+    warehouse: Warehouse,
+) -> None:
+    incident = opened("retired")
+    given_up = replace(closed(incident), recovery="retired is retired by now")
+    with receiver() as hook, receiver() as chat:
+        channels = {"pager": pagerduty(hook), "chat": Webhook(type="webhook", url=chat.url)}
+        alerts = Alerts(rules=(Floor(),), channels=channels)
+        for judged in (Judged(opened=(incident,)), Judged(dropped=(given_up,))):
+            with warehouse.write() as session:
+                keep(session, judged, alerts, NOW)
+            delivering.deliver(warehouse, warehouse, alerts, NOW, budget_s=60.0, pause_s=0.01)
+    assert [body["event_action"] for body in hook.bodies] == ["trigger", "resolve"]
+    assert [body["event"] for body in chat.bodies] == ["opened"]
+
+
+def test_several_rules_about_an_agent_are_one_card_with_its_page(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiver() as hook:
+        monkeypatch.setenv("TEAMS_URL", hook.url)
+        both = (opened("a"), opened("a", rule="failing_now", incident_id="other"))
+        told(warehouse, Teams(type="teams", url_env="TEAMS_URL"), Judged(opened=both))
+    [card] = [body["attachments"][0]["content"] for body in hook.bodies]
+    assert card["actions"][0]["url"] == "https://health.example/ui/agents/a"
 
 
 def test_a_pager_that_refuses_one_event_gets_the_others_and_is_asked_again_where_it_is_busy(
@@ -182,3 +217,13 @@ def test_a_pager_gets_no_periodic_digest(tmp_path: Path) -> None:
     path.write_text(channels + "digest: {every: daily, at: '07:30', channels: [pager]}\n")
     with pytest.raises(HealthAssetsError, match="digest: channels: a pager takes no digest"):
         load_alerts(path)
+    path.write_text("channels: {pager: {type: pagerduty, key_env: K}}\ndigest: {every: daily, at: '07:30'}\n")
+    with pytest.raises(HealthAssetsError, match="digest: no channel takes it"):
+        load_alerts(path)
+
+
+def test_a_pager_may_be_below_a_path() -> None:
+    with receiver(202) as hook:
+        pager = Opsgenie(type="opsgenie", key_env="PAGER_KEY", url=f"{hook.origin}/jsm/ops/integration/")
+        try_channels(Alerts(channels={"pager": pager}), NOW)
+    assert hook.paths[0] == "/jsm/ops/integration/v2/alerts"

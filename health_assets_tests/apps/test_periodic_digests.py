@@ -135,18 +135,16 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
             reason = f"status must be success or failure, not 'secret-{hour}'"
             rejected = {"source_file": "a.jsonl", "line_number": 1, "reason": reason, "lines": 2}
             fleet = {"health_score": 60.0, "agents": 4, "healthy": 1, "degraded": 1, "unhealthy": 2, "inactive": 0}
-            known_before = compared("told", "worse")  # in the digest of the day before
             releases = [
                 compared("good", "better"),
                 compared("bad", "worse"),
                 compared("bad", "no_difference", "tokens"),
                 compared("fell", "not_enough_yet"),
                 compared("mine", "worse"),
-                known_before,
             ]
             keep_hour(
                 session, START + hour * HOUR, agents, error_budget=[budget, calm], expectation_results=[check], agent_now=now,
-                rejected_records=[rejected], system_health=[fleet], release_comparison={6: [known_before], 20: releases}.get(hour, []),
+                rejected_records=[rejected], system_health=[fleet], release_comparison=releases if hour == 20 else [],
             )  # fmt: skip
     look(path, [Floor()])
     return path
@@ -205,6 +203,22 @@ def test_a_digest_tells_the_worst_the_fallen_budgets_incidents_and_data(fleet: P
     assert "secret-" not in str(digest), "the text of a log stays out of channels"
     assert lines[3:] == ["Silences: 1 silence in force"]
     assert "mine" not in str(digest)
+
+
+def test_a_verdict_on_a_release_is_in_one_digest(tmp_path: Path) -> None:
+    path = tmp_path / "health.duckdb"
+    warehouse, settings = Warehouse(str(path)), Settings(warehouse=str(path))
+    worse, costlier, better = compared("bad", "worse"), compared("bad", "worse", "tokens"), compared("good", "better")
+    with warehouse.write() as session:
+        for hour, releases in ((20, [worse, better]), (40, [worse]), (70, [worse, costlier])):
+            keep_hour(session, START + hour * HOUR, [scored("bad", 50.0)], release_comparison=releases)
+    alerts = alerts_to(hook=Webhook(type="webhook", url="http://127.0.0.1:1/"))
+    told = []
+    for days in range(3):
+        written = write_due_digest(warehouse, alerts, settings, PERSONAL, DUE + days * DAY)
+        assert written is not None
+        told.append([(one["agent_id"], one["measure"]) for one in written.content["releases"]])
+    assert told == [[("bad", "success_rate"), ("good", "success_rate")], [], [("bad", "tokens")]]
 
 
 def test_a_digest_of_a_channel_that_is_down_is_sent_later_and_is_the_same(fleet: Path) -> None:

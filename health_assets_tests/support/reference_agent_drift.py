@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 from statistics import median
 
 from health_assets.core.hours import HOUR
@@ -104,7 +105,12 @@ def _volume(hours_back, back: int, hour: datetime) -> tuple[Row, Row] | None:
     days = [sum(n for n, _ in hours_back(24 * day, 24 * day + back)) for day in range(7)]
     runs, before = days[0], days[1:]
     phi = _dispersion(hours_back)
-    fewest = max(0.0, min(before) - math.sqrt(phi * min(before)) / 2) * 0.75
+    edges = [edge for edge in (0, 1, 2, 4, 8, 12, 24) if edge <= back]
+    least = sum(
+        min(sum(n for n, _ in hours_back(24 * day + start, 24 * day + end)) for day in range(1, 7))
+        for start, end in pairwise(edges)
+    )
+    fewest = max(0.0, least - math.sqrt(phi * least) / 2) * 0.75
     most = (max(before) + math.sqrt(phi * max(before)) / 2 + 1.1 * phi) * 1.25
     told = {
         "since": hour - (back - 1) * HOUR, "runs": runs, "value": runs / back, "baseline_runs": sum(before),

@@ -110,6 +110,14 @@ def test_a_cron_job_and_an_agent_with_little_past_and_one_that_is_retired_have_n
     assert drifts(project, [*daily, *new, *gone], hours_from(NOW, 4)) == {}
 
 
+def test_an_agent_that_rests_at_weekends_has_no_drift_at_one(project: Project) -> None:
+    saturday = next(NOW + hour * HOUR for hour in range(168) if (NOW + hour * HOUR).weekday() == 5)
+    days = [NOW + hour * HOUR for hour in range(-LOOK_BACK_HOURS, (saturday - NOW) // HOUR)]
+    work = [(at - NOW) // HOUR for at in days if at.weekday() < 5 and 9 <= at.hour < 17]
+    found = drifts(project, [one for hour in work for one in runs(hour, 10)], hours_from(saturday, 57))
+    assert [row for rows in found.values() for row in rows if row["is_drifting"]] == []
+
+
 def test_a_day_that_was_an_incident_is_no_part_of_the_past(project: Project) -> None:
     before = [*past(4, every=1000), *(own for hour in range(-96, -72) for own in runs(hour, 4, failed=4, agent_id="b"))]
     calm = [own for hour in (*range(-168, -96), *range(-72, 0)) for own in runs(hour, 4, agent_id="b")]
@@ -163,10 +171,10 @@ def test_the_report_names_what_drifts(project: Project) -> None:
 def random_records(random: Random, hours: int) -> list[Record]:
     """Agents of which some get worse, fall silent or have bad days, in clumps or not."""
     records = []
-    for agent_id, per_hour, rate in [("a", 3, 0.9), ("b", 6, 0.98), ("c", 2, 0.8), ("d", 5, 1.0), ("gone", 4, 0.9)]:
+    for agent_id, per_hour, rate in [("a", 3, 0.9), ("b", 6, 0.98), ("c", 6, 0.8), ("d", 5, 1.0), ("gone", 4, 0.9)]:
         for hour in range(-LOOK_BACK_HOURS, hours):
             drift = hour >= hours // 2
-            count = random.randrange(2 * per_hour + 1) * (0 if drift and agent_id == "c" else 1)
+            count = random.randrange(2 * per_hour + 1) if agent_id != "c" else per_hour * (not drift)
             count *= 4 if drift and agent_id == "d" else 1
             own = rate - 0.3 * (drift and agent_id in ("a", "b")) - 0.5 * (-60 < hour < -40 and agent_id == "b")
             failed = (

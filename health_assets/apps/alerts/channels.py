@@ -224,7 +224,7 @@ def _post_chat(channel: Channel, written: Written, secrets: dict[str, str], seco
 def _post_pager(channel: Channel, written: Written, secrets: dict[str, str], seconds: float) -> None:
     assert isinstance(channel, PagerDuty | Opsgenie)
     headers = {"Authorization": f"GenieKey {secrets[channel.key_env]}"} if isinstance(channel, Opsgenie) else {}
-    _post(channel.url + written.path, written, headers, seconds)
+    _post(channel.url.rstrip("/") + written.path, written, headers, seconds)
 
 
 _is_logged: ContextVar[Any] = ContextVar("is_logged")

@@ -122,6 +122,10 @@ class Teams(Channel):
         return (self.url_env,)
 
 
+ServiceUrl = Annotated[str, Field(pattern=r"^https?://[^?#@\s]+$")]
+"""Address of a service, to which paths are added; no place for secrets."""
+
+
 class Pager(Channel):
     """A service that pages people, and keeps an alert for each incident.
 
@@ -133,7 +137,7 @@ class Pager(Channel):
     is_pager: ClassVar[bool] = True
 
     key_env: Variable
-    url: Annotated[str, Field(pattern="^https?://[^/]+$")]
+    url: ServiceUrl
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -145,14 +149,14 @@ class PagerDuty(Pager):
     """A service of PagerDuty with an integration of the Events API v2."""
 
     type: Literal["pagerduty"]
-    url: Annotated[str, Field(pattern="^https?://[^/]+$")] = "https://events.pagerduty.com"
+    url: ServiceUrl = "https://events.pagerduty.com"
 
 
 class Opsgenie(Pager):
-    """An API integration of Opsgenie, or of Jira Service Management through the same API."""
+    """An API integration of Opsgenie, or of Jira Service Management, which has the same API below another address."""
 
     type: Literal["opsgenie"]
-    url: Annotated[str, Field(pattern="^https?://[^/]+$")] = "https://api.opsgenie.com"
+    url: ServiceUrl = "https://api.opsgenie.com"
 
 
 class Email(Channel):
@@ -225,9 +229,12 @@ class Alerts(BaseModel):
     digest: DigestSchedule | None = None
 
     def channels_of(self, rule: str) -> tuple[str, ...]:
-        """Names of the channels that tell of a rule's incidents."""
-        own = next((one.channels for one in self.rules if one.name == rule), ())
-        return own or tuple(self.channels)
+        """Names of the channels that tell of a rule's incidents: those it names, else all, pagers if it is critical."""
+        named = next((one for one in self.rules if one.name == rule), None)
+        if named is not None and named.channels:
+            return named.channels
+        may_page = named is not None and named.severity == "critical"
+        return tuple(name for name, channel in self.channels.items() if may_page or not channel.is_pager)
 
     def channels_of_digest(self) -> tuple[str, ...]:
         """Names of the channels that send the periodic digest."""
@@ -261,6 +268,8 @@ def load_alerts(path: Path | None) -> Alerts:
     _require_channels(path, "digest", digest.channels if digest else (), channels)
     if digest and any(channels[name].is_pager for name in digest.channels):
         raise HealthAssetsError(f"{path}: digest: channels: a pager takes no digest")
+    if digest and channels and all(channel.is_pager for channel in channels.values()):
+        raise HealthAssetsError(f"{path}: digest: no channel takes it, since a pager takes none")
     digest_above = document.get("digest_above", 10)
     if not isinstance(digest_above, int) or isinstance(digest_above, bool) or digest_above < 1:
         raise HealthAssetsError(f"{path}: digest_above: must be a whole number from 1 on")

@@ -5,7 +5,7 @@ none of its lists, as in no message, and retired ones neither.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,10 +34,19 @@ LEAST_DROP = 1.0
 """Points; a score that fell by less has not changed."""
 
 Facts = dict[str, Any]
+OF_RELEASE = ("agent_id", "dimension", "candidate", "baseline", "measure", "verdict")
 
 
 def facts(
-    session: Session, settings: Settings, targets: Targets, cadence: str, due_at: datetime, now: datetime, *, lines: int
+    session: Session,
+    settings: Settings,
+    targets: Targets,
+    cadence: str,
+    due_at: datetime,
+    now: datetime,
+    *,
+    lines: int,
+    releases_told: Sequence[Facts] = (),
 ) -> Facts:
     """The facts of the period that ends with the newest hour that should be there when the digest is due.
 
@@ -49,6 +58,7 @@ def facts(
         due_at: when the digest is due.
         now: the time, as of which incidents are open and silences in force.
         lines: most lines of each list.
+        releases_told: `releases` of the digests before; a verdict among them is not told again.
 
     Returns:
         What can be written as JSON; moments are texts.
@@ -61,7 +71,7 @@ def facts(
         "from": period.start.isoformat(),
         "to": period.end.isoformat(),
         **reading.health(),
-        "releases": reading.releases(),
+        "releases": reading.releases(releases_told),
         "incidents": reading.incidents(),
         "quality": reading.quality(),
         "silences": reading.silences(now),
@@ -136,17 +146,21 @@ class _Reading:
         names = ("agent_id", "budget_spent", "burn_rate_6h", "burn_rate_1h")
         return spent.order_by(spent.budget_spent.desc(), "agent_id").select(*names)
 
-    def releases(self) -> list[Facts]:
-        """Verdicts on new versions and models that were reached in the period, the worse ones first."""
-        names = ("agent_id", "dimension", "candidate", "baseline", "measure", "verdict")
-        rows = self._first(decided(self.session, self.period))
-        return [{**{name: row[name] for name in names}, "told": sentence(row)} for row in rows]
+    def releases(self, told_before: Sequence[Facts]) -> list[Facts]:
+        """Verdicts on new versions and models of the period that no digest before has, the worse ones first."""
 
-    def _first(self, rows: ir.Table) -> list[Facts]:
-        """The first rows of agents that a message may speak of."""
+        def verdict_of(row: Facts) -> tuple:
+            return tuple(row[name] for name in OF_RELEASE)
+
+        known = {verdict_of(row) for row in told_before}
+        rows = self._first(decided(self.session, self.period), lambda row: verdict_of(row) not in known)
+        return [{**{name: row[name] for name in OF_RELEASE}, "told": sentence(row)} for row in rows]
+
+    def _first(self, rows: ir.Table, is_wanted: Callable[[Facts], bool] = lambda _: True) -> list[Facts]:
+        """The first wanted rows of agents that a message may speak of."""
         found = []
         for row in self.session.dicts(rows):
-            if self._may_be_told(row["agent_id"]):
+            if self._may_be_told(row["agent_id"]) and is_wanted(row):
                 found.append(row)
             if len(found) == self.lines:
                 break

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
+from ibis import ir
+
 from health_assets.apps.alerts.config import Alerts
-from health_assets.apps.alerts.digest_facts import facts
+from health_assets.apps.alerts.digest_facts import Facts, facts
 from health_assets.apps.alerts.kept_rows import append_rows
 from health_assets.apps.alerts.outbox import DIGESTS, OUTBOX, is_due, new_row
 from health_assets.apps.alerts.periodic import PERIODIC, DigestNotice, PeriodicDigest, new_digest
@@ -14,6 +16,9 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
+
+DIGESTS_LOOKED_AT = 15
+"""A release is compared for at most half of the longest look-back, of four weeks."""
 
 
 def write_due_digest(
@@ -40,7 +45,10 @@ def write_due_digest(
         due_at = schedule.due(_last_due_at(session, schedule.every, now), now)
         if due_at is None:
             return None
-        content = facts(session, settings, targets, schedule.every, due_at, now, lines=schedule.lines)
+        content = facts(
+            session, settings, targets, schedule.every, due_at, now,
+            lines=schedule.lines, releases_told=_releases_told(session, schedule.every, now),
+        )  # fmt: skip
     digest = new_digest(schedule.every, due_at, now, content)
     with warehouse.write() as session:
         if schedule.due(_last_due_at(session, schedule.every, now), now) is None:  # another program was faster
@@ -53,9 +61,21 @@ def write_due_digest(
 
 def _last_due_at(session: Session, cadence: str, now: datetime) -> datetime | None:
     """Time of the last digest that was due; a time to come, which a clock that ran ahead wrote, holds up no other."""
+    last = _last(session, cadence, now, 1)
+    return next((row["due_at"] for row in session.dicts(last.select("due_at"))), None)
+
+
+def _releases_told(session: Session, cadence: str, now: datetime) -> Sequence[Facts]:
+    """The verdicts on releases of the last digests; a release is compared for some days."""
+    last = _last(session, cadence, now, DIGESTS_LOOKED_AT)
+    contents = session.dicts(last.select(content=last.content.cast(str)))
+    return [told for row in contents for told in json.loads(row["content"]).get("releases", [])]
+
+
+def _last(session: Session, cadence: str, now: datetime, count: int) -> ir.Table:
     digests = session.table(DIGESTS)
-    own = digests.filter(digests.cadence == cadence, digests.due_at <= now).order_by(digests.due_at.desc()).limit(1)
-    return next((row["due_at"] for row in session.dicts(own.select("due_at"))), None)
+    own = digests.filter(digests.cadence == cadence, digests.due_at <= now)
+    return own.order_by(digests.due_at.desc()).limit(count)
 
 
 def due_digests(session: Session, channel: str, now: datetime) -> Sequence[DigestNotice]:

@@ -37,13 +37,18 @@ class Drifting(Rule):
         return Opening(f"{seen.subject_id} is worse than its own past: {told}") if drifts else None
 
     def is_good(self, seen: DriftSeen, recovers_at: float | None) -> bool | None:
-        """Whether nothing drifts; None where the hour was not looked at."""
+        """Whether nothing drifts; None where the hour was not looked at, or the agent did nothing in it.
+
+        After some days of silence or failure its past is like that, too, which is no recovery.
+        """
         del recovers_at
-        return not self._drifts(seen) if seen.is_known else None
+        if self._drifts(seen):
+            return False
+        return True if seen.is_known and seen.has_run else None
 
     def recovery(self, seen: DriftSeen) -> str:
-        """That it is as before, or has been as it is now for long enough."""
-        return f"{seen.subject_id} is no worse than its own past, which what it did since then may be part of by now"
+        """That nothing drifts; what the agent did meanwhile may be part of its past by now."""
+        return f"{seen.subject_id} is no worse than in the days before"
 
     def _drifts(self, seen: DriftSeen) -> list[dict]:
         return [row for row in seen.rows if row["measure"] in self.measures]

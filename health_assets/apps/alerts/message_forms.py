@@ -113,7 +113,8 @@ def _severity(message: Message) -> str:
 
 def _links(message: Message) -> dict[str, str]:
     """The pages of a message by what they show."""
-    pages = {"Agent": message.body.get("page"), "Failed run": message.body.get("failed_run_page")}
+    about = message.body["notices"][0] if message.event == "group" else message.body
+    pages = {"Agent": about.get("page"), "Failed run": about.get("failed_run_page")}
     return {name: url for name, url in pages.items() if url}
 
 

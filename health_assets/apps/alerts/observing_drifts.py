@@ -1,6 +1,9 @@
 """Reading what an hour shows of agents beside their own past."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import ibis
+import pyarrow as pa
 
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import ObservedHour
@@ -19,12 +22,25 @@ def drifts_seen(observed: ObservedHour) -> Iterable[Seen]:
         by_agent.setdefault(row["agent_id"], []).append(row)
     is_known = observed.hour in PartitionStates(observed.session).of("agent_drift", hour)
     failures = failures_of(observed, sorted(by_agent))  # kept when an incident opens
-    for agent_id in sorted({*by_agent, *observed.watched("agent")}):
+    watched = sorted({*by_agent, *observed.watched("agent")})
+    ran = _with_executions(observed, watched)
+    for agent_id in watched:
         yield DriftSeen(
             hour=observed.hour,
             subject_id=agent_id,
             rows=by_agent.get(agent_id, ()),
             is_known=is_known,
+            has_run=agent_id in ran,
             is_somebodys_own=observed.targets.of(agent_id).personal,
             failures=failures.get(agent_id, {}),
         )
+
+
+def _with_executions(observed: ObservedHour, agent_ids: Sequence[str]) -> set[str]:
+    """Those of the agents that executed anything in the hour."""
+    if not agent_ids:
+        return set()
+    agents = ibis.memtable(pa.table({"agent_id": pa.array(agent_ids, pa.string())}))
+    rows = observed.session.hours_of("health_components", HourRange.of(observed.hour))
+    ran = rows.filter(rows.executions > 0).semi_join(agents, "agent_id").select("agent_id")
+    return {row["agent_id"] for row in observed.session.dicts(ran)}

@@ -124,8 +124,15 @@ def keep(session: Session, judged: Judged, alerts: Alerts, now: datetime) -> Seq
     changes = [{name: getattr(incident, name) for name in CHANGING} for incident in judged.changed]
     correct_rows(session, ASSET, changes, ("hour", "incident_id"))
     notices = [(incident, OPENED, channel) for incident in new for channel in alerts.channels_of(incident.rule)]
-    told = _channels_told(session, judged.closed)
+    told = _channels_told(session, [*judged.closed, *judged.dropped])
     notices += [(incident, CLOSED, channel) for incident in judged.closed for channel in told[incident.incident_id]]
+    # nobody is told of these, but a pager would keep its alert open
+    notices += [
+        (incident, CLOSED, channel)
+        for incident in judged.dropped
+        for channel in told[incident.incident_id]
+        if channel in alerts.channels and alerts.channels[channel].is_pager
+    ]
     append_rows(session, OUTBOX, [_waiting(*one, now) for one in notices])
     return new
 

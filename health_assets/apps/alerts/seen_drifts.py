@@ -20,10 +20,12 @@ class DriftSeen(OfAgent):
     Args:
         rows: its rows of the hour that drift.
         is_known: whether the hour was looked at.
+        has_run: whether the agent executed anything in the hour.
     """
 
     rows: Sequence[dict[str, Any]] = ()
     is_known: bool = True
+    has_run: bool = True
 
     kind: ClassVar[str] = "drift"
 

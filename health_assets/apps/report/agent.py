@@ -72,7 +72,8 @@ def shown_tables() -> list[str]:
 def _print_drifts(console: Console, session: Session, hours: HourRange, agent_id: str) -> None:
     """In what the agent is worse than its own past; nothing where in nothing."""
     drifting = drifting_in(session, HourRange.of(hours.end - HOUR))
-    for row in session.dicts(drifting.filter(drifting.agent_id == agent_id)):
+    rows = session.dicts(drifting.filter(drifting.agent_id == agent_id))
+    for row in sorted(rows, key=lambda row: -row["log_evidence"]):
         console.print(Text(printable(f"worse than its own past: {sentence(row)}"), style="red"))
 
 

@@ -11,7 +11,7 @@ the worst case of "no worse than before", of the counts since its start:
 | measure | counts | no worse than before |
 |---|---|---|
 | success_rate | failures among executions | a share up to the bound of the 96 hours before the start, and the margin |
-| volume_drop | executions | at least the fewest in the same hours of the six days before, less the margin |
+| volume_drop | executions | at least the fewest in each part of these hours on the six days before, less the margin |
 | volume_rise | executions | at most the most in them, and the margin |
 
 The alternatives lie beyond the worst case, so that a better truth makes the ratio smaller yet. The bound is two
@@ -190,7 +190,7 @@ def _volumes(past: Past) -> Iterator[tuple[Bets, Bets]]:
     for hours in VOLUME_HOURS:
         days = [past.between("executions", DAY_HOURS * day, DAY_HOURS * day + hours) for day in range(VOLUME_DAYS + 1)]
         runs, before = days[0].astype(float), np.stack(days[1:]).astype(float)
-        least, greatest, total = before.min(axis=0), before.max(axis=0), before.sum(axis=0)
+        least, greatest, total = _least_of_parts(past, hours), before.max(axis=0), before.sum(axis=0)
         fewest = np.maximum(0.0, least - np.sqrt(phi * least) / 2) * (1 - VOLUME_MARGIN)
         most = (greatest + np.sqrt(phi * greatest) / 2 + 1.1 * phi) * (1 + VOLUME_MARGIN)
         has_past = past.between("executions", DAY_HOURS, DAY_HOURS * (VOLUME_DAYS + 1)) >= FEWEST_RUNS
@@ -202,6 +202,20 @@ def _volumes(past: Past) -> Iterator[tuple[Bets, Bets]]:
             Bets(**told, log_ratio=_mixture(for_drop, has_past), limit_value=fewest / hours),
             Bets(**told, log_ratio=_mixture(for_rise, has_past), limit_value=most / hours),
         )
+
+
+def _least_of_parts(past: Past, hours: int) -> Floats:
+    """The fewest executions of the days before in each part of these hours, added up.
+
+    A weekend without work shows in parts of the day alone: a window of a whole day begins on the day before it.
+    """
+    parts = [(start, end) for start, end in pairwise(PARTS) if end <= hours]
+    days = range(1, VOLUME_DAYS + 1)
+    least = [
+        np.min([past.between("executions", DAY_HOURS * day + start, DAY_HOURS * day + end) for day in days], axis=0)
+        for start, end in parts
+    ]
+    return np.sum(least, axis=0).astype(float)
 
 
 def _log_rate_ratio(runs: Floats, worst: Floats, factor: float) -> Floats:

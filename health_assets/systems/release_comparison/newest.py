@@ -6,7 +6,7 @@ import ibis
 import pyarrow as pa
 from ibis import ir
 
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HourRange
 from health_assets.systems.release_comparison.comparisons import PAIR, Comparison, key_of
 from health_assets.systems.release_comparison.names import BETTER, MEASURES, SUCCESS_RATE, VERDICTS, WORSE
 from health_assets.warehouse.session import Session
@@ -56,14 +56,9 @@ def compared_and_worse(session: Session, hours: HourRange) -> tuple[int, int]:
 
 
 def decided(session: Session, hours: HourRange) -> ir.Table:
-    """The rows of `newest_comparisons` that became worse or better in these hours: worse ones first, then the newest.
-
-    A verdict that was the same in the hour before them is left out.
-    """
+    """The rows of `newest_comparisons` whose verdict is worse or better: worse ones first, then the newest releases."""
     newest = _last_of_each(session.hours_of("release_comparison", hours))
-    before = session.hours_of("release_comparison", HourRange(hours.start - HOUR, hours.start))
     rows = newest.filter(newest.verdict.isin([WORSE, BETTER]))
-    rows = rows.anti_join(before, [*PAIR, "released_at", "measure", "verdict"])
     measure = rows.measure.cases(*((name, place) for place, name in enumerate(MEASURES)))
     return rows.order_by(rows.verdict != WORSE, ibis.desc("released_at"), *PAIR, measure)
 

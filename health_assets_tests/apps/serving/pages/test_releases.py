@@ -16,6 +16,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.support.alerts_made import drift, insert
 from health_assets_tests.support.logs_made import START, Record, execution, line
+from health_assets_tests.support.mcp_clients import over_http
 from health_assets_tests.support.pages_made import World, world_of
 from health_assets_tests.support.projects import Project
 from health_assets_tests.support.session_pages_made import html_of
@@ -128,6 +129,19 @@ def test_an_agent_s_page_says_in_what_it_is_worse_than_its_own_past(world: World
     assert "detectors" not in told, "it tells how many agents there are"
     assert "Worse than its own past: <b><bdi>success rate 95% → 80% since" in html_of(page, look)
     assert agent_page(look, "same", WantedOfAgent()).told["drifts"] == []
+
+
+def test_a_coding_agent_reads_the_same_verdicts(world: World) -> None:
+    with world.served(mcp=True) as server:
+        server.wait_for_pages()
+        worse, agent = over_http(server, ("releases", {"show": "worse"}), ("agent", {"agent_id": "falls"})).answers
+    found = worse.json
+    assert [one["agent_id"] for one in found["listed"]] == ["falls", "slows"]
+    assert (found["compared"], found["by_verdict"]["worse"]) == (3, 2)
+    [release] = agent.json["releases_7d"]
+    assert release["candidate"] == HOSTILE
+    assert release["measures"][0].startswith("success rate 95% → 33%, -61.7 points (")
+    assert agent.json["worse_than_its_past"] == []
 
 
 def test_better_is_to_the_right_whatever_is_measured() -> None:
