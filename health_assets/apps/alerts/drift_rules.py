@@ -4,18 +4,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator
 
-from health_assets.apps.alerts.rule import Opening, Rule, listed
+from health_assets.apps.alerts.rule import Opening, Rule, measures_of
 from health_assets.apps.alerts.seen import Seen
 from health_assets.apps.alerts.seen_drifts import DriftSeen
 from health_assets.systems.agent_drift.names import MEASURES, SUCCESS_RATE, VOLUME_DROP
 from health_assets.systems.agent_drift.texts import sentence
-
-
-def _known(value: object) -> object:
-    names = listed(value)
-    if isinstance(names, list | tuple) and (unknown := [name for name in names if name not in MEASURES]):
-        raise ValueError(f"{unknown[0]!r} is no measure; those are {', '.join(MEASURES)}")
-    return names
 
 
 class Drifting(Rule):
@@ -28,7 +21,7 @@ class Drifting(Rule):
     name: ClassVar[str] = "drifting"
     looks_at: ClassVar[tuple[type[Seen], ...]] = (DriftSeen,)
 
-    measures: Annotated[tuple[str, ...], BeforeValidator(_known)] = (SUCCESS_RATE, VOLUME_DROP)
+    measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = (SUCCESS_RATE, VOLUME_DROP)
 
     def opening(self, seen: DriftSeen) -> Opening | None:
         """A measure that drifts."""

@@ -5,18 +5,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator
 
-from health_assets.apps.alerts.rule import UNKNOWN_FOR, Opening, Rule, listed
+from health_assets.apps.alerts.rule import UNKNOWN_FOR, Opening, Rule, measures_of
 from health_assets.apps.alerts.seen import Seen
 from health_assets.apps.alerts.seen_releases import ReleaseSeen
 from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, WORSE
 from health_assets.systems.release_comparison.texts import sentence
-
-
-def _known(value: object) -> object:
-    names = listed(value)
-    if isinstance(names, list | tuple) and (unknown := [name for name in names if name not in MEASURES]):
-        raise ValueError(f"{unknown[0]!r} is no measure; those are {', '.join(MEASURES)}")
-    return names
 
 
 class ReleaseWorse(Rule):
@@ -29,7 +22,7 @@ class ReleaseWorse(Rule):
     name: ClassVar[str] = "release_worse"
     looks_at: ClassVar[tuple[type[Seen], ...]] = (ReleaseSeen,)
 
-    measures: Annotated[tuple[str, ...], BeforeValidator(_known)] = (SUCCESS_RATE,)
+    measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = (SUCCESS_RATE,)
 
     def opening(self, seen: ReleaseSeen) -> Opening | None:
         """A measure with the verdict `worse`."""

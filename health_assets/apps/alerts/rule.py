@@ -1,5 +1,6 @@
 """The base of every alert rule: its settings, and the questions it answers about an hour."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
@@ -21,6 +22,18 @@ Points = Annotated[float, Field(ge=0, le=100)]
 def listed(value: Any) -> Any:
     """A list; a text alone is a list of one."""
     return [value] if isinstance(value, str) else value
+
+
+def measures_of(known: Sequence[str]) -> Callable[[Any], Any]:
+    """A validator of measures: a list, or one alone, of those that are known."""
+
+    def validated(value: Any) -> Any:
+        names = listed(value)
+        if isinstance(names, list | tuple) and (unknown := [name for name in names if name not in known]):
+            raise ValueError(f"{unknown[0]!r} is no measure; those are {', '.join(known)}")
+        return names
+
+    return validated
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(listed)]
