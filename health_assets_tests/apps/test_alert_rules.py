@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from health_assets.apps.alerts.budget_rules import BudgetBurn, BudgetBurnFast, BudgetBurnSlow
+from health_assets.apps.alerts.config import Webhook
 from health_assets.apps.alerts.incidents import judge
 from health_assets.apps.alerts.messages import message_of
 from health_assets.apps.alerts.outbox import due_notices, open_incidents
@@ -32,6 +33,7 @@ from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.alerts_made import at, fill_hour, incidents, insert, keep_hour, later, look, scored
 from health_assets_tests.support.logs_made import START
 
+CHANNEL = Webhook(type="webhook", url="http://127.0.0.1:1/")
 AGENT_RULES = (StateWorsened(), Floor(), Drop(), NoData())
 RANKS = {"healthy": 0, "degraded": 1, "unhealthy": 2}
 
@@ -454,10 +456,10 @@ def test_after_a_long_pause_what_lies_before_the_look_back_is_left_out(warehouse
 
 def test_a_retired_agents_incidents_end_without_a_word(warehouse: Path) -> None:
     fill_hour(warehouse, at(0), [scored("a", 10.0)])
-    look(warehouse, [Floor()], channels={"c": None})
+    look(warehouse, [Floor()], channels={"c": CHANNEL})
     fill_hour(warehouse, at(1), [])
     retired = Targets(agents={"a": AgentTargets(retired=True)})
-    assert look(warehouse, [Floor()], targets=retired, channels={"c": None}).closed == []
+    assert look(warehouse, [Floor()], targets=retired, channels={"c": CHANNEL}).closed == []
     [incident] = incidents(warehouse)
     assert incident.recovery == "a is retired"
     with Warehouse(str(warehouse)).read() as session:
@@ -466,7 +468,7 @@ def test_a_retired_agents_incidents_end_without_a_word(warehouse: Path) -> None:
 
 
 def test_a_rule_that_is_switched_off_closes_its_incidents_for_those_who_were_told(warehouse: Path) -> None:
-    quiet, loud = {"c": None}, {"c": None, "new": None}
+    quiet, loud = {"c": CHANNEL}, {"c": CHANNEL, "new": CHANNEL}
     fill_hour(warehouse, at(0), [scored("a", 10.0)], model_health=[model(0.1, last_call_at=at(0))])
     look(warehouse, [Floor(), ModelDegraded()], channels=quiet)
     now = later()
@@ -521,13 +523,13 @@ def test_an_hour_stays_late_once_when_its_rule_is_switched_off_and_on(warehouse:
 def test_what_is_not_known_any_more_takes_its_incidents_with_it(warehouse: Path) -> None:
     rules = [Floor(), ModelDegraded()]
     fill_hour(warehouse, at(0), [scored("a", 10.0)], model_health=[model(0.1, last_call_at=at(0))])
-    look(warehouse, rules, channels={"c": None})
+    look(warehouse, rules, channels={"c": CHANNEL})
     with Warehouse(str(warehouse)).write() as session:  # an hour whose run failed says nothing of who is known
         PartitionStates(session).note("raw_logs", HourRange.of(at(1)), [at(1)])
-    assert look(warehouse, rules, channels={"c": None}).hours == [at(1)]
+    assert look(warehouse, rules, channels={"c": CHANNEL}).hours == [at(1)]
     assert [one.closed_at for one in incidents(warehouse)] == [None, None]
     fill_hour(warehouse, at(2), [], model_health=[])
-    assert look(warehouse, rules, channels={"c": None}).closed == []
+    assert look(warehouse, rules, channels={"c": CHANNEL}).closed == []
     assert [one.recovery for one in incidents(warehouse)] == [
         "a is not known any more: it did nothing in the whole look-back",
         "gpt is not known any more: nobody called it in the whole look-back",

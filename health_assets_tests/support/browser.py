@@ -91,7 +91,9 @@ class Browser:
             " textarea')].filter(one => one.checkVisibility() && !one.disabled); window.reached = new Set();"
             "document.addEventListener('focusin', event => window.reached.add(event.target));"
         )
-        count = self.driver.execute_script("return window.wanted.length")
+        count = self.driver.execute_script(
+            "return window.wanted.length + document.querySelectorAll('[tabindex=\"0\"]').length"  # boxes that scroll
+        )
         body = self.driver.find_element(By.TAG_NAME, "body")
         for _ in range(min(most, count + 12)):
             body.send_keys(Keys.TAB) if _ == 0 else self.driver.switch_to.active_element.send_keys(Keys.TAB)
