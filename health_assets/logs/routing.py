@@ -147,10 +147,11 @@ class Router:
             for file_id, hour in places
             if self._is_wanted(self._files[file_id].source_file, record_type, hour)
         ]
-        if is_alone and len(wanted) == len(places):
+        has_all = len(wanted) == len(places)
+        if is_alone and has_all:
             return batch
         narrow = batch.select([*columns, *({"secrets"} - set(columns))])  # fewer columns to copy
-        if len(wanted) == len(places):
+        if has_all:
             return narrow.filter(pc.equal(batch["record_type"], record_type))
         chosen = pa.table(
             {

@@ -25,7 +25,7 @@ from typing import Any
 import httpx
 import tenacity
 
-from health_assets.apps.alerts.config import Channel, Email, Opsgenie, PagerDuty, Slack, Teams, Webhook
+from health_assets.apps.alerts.config import Channel, Chat, Email, Opsgenie, Pager, PagerDuty, Slack, Teams, Webhook
 from health_assets.apps.alerts.message_forms import mail_of, opsgenie_body, pagerduty_body, slack_body, teams_body
 from health_assets.apps.alerts.messages import KEY_HEADER, Message
 from health_assets.apps.alerts.smtp import mail_session
@@ -217,12 +217,12 @@ def _post_webhook(channel: Channel, written: Written, secrets: dict[str, str], s
 
 
 def _post_chat(channel: Channel, written: Written, secrets: dict[str, str], seconds: float) -> None:
-    assert isinstance(channel, Slack | Teams)
+    assert isinstance(channel, Chat)
     _post(secrets[channel.url_env], written, {}, seconds)
 
 
 def _post_pager(channel: Channel, written: Written, secrets: dict[str, str], seconds: float) -> None:
-    assert isinstance(channel, PagerDuty | Opsgenie)
+    assert isinstance(channel, Pager)
     headers = {"Authorization": f"GenieKey {secrets[channel.key_env]}"} if isinstance(channel, Opsgenie) else {}
     _post(channel.url.rstrip("/") + written.path, written, headers, seconds)
 

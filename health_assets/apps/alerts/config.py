@@ -88,14 +88,13 @@ class Webhook(Channel):
         return tuple(name for name in (self.url_env, self.token_env) if name)
 
 
-class Slack(Channel):
-    """An incoming webhook of Slack, or of what speaks like it.
+class Chat(Channel):
+    """An incoming webhook of a chat.
 
     Args:
         url_env: the variable that holds its address, which is a secret.
     """
 
-    type: Literal["slack"]
     url_env: Variable
 
     @property
@@ -104,22 +103,21 @@ class Slack(Channel):
         return (self.url_env,)
 
 
-class Teams(Channel):
+class Slack(Chat):
+    """An incoming webhook of Slack, or of what speaks like it."""
+
+    type: Literal["slack"]
+
+
+class Teams(Chat):
     """A webhook of Microsoft Teams' Workflows, which takes Adaptive Cards.
 
     Args:
-        url_env: the variable that holds its address, which is a secret.
         max_bytes: size of the largest message; Teams takes 28 KB.
     """
 
     type: Literal["teams"]
-    url_env: Variable
     max_bytes: Annotated[int, Field(ge=4096)] | None = 28_000
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The address."""
-        return (self.url_env,)
 
 
 ServiceUrl = Annotated[str, Field(pattern=r"^https?://[^?#@\s]+$")]

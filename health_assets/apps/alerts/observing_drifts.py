@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-import ibis
-import pyarrow as pa
-
 from health_assets.apps.alerts.failures import failures_of
-from health_assets.apps.alerts.observed_hour import ObservedHour
+from health_assets.apps.alerts.observed_hour import ObservedHour, ids_table
 from health_assets.apps.alerts.seen import Seen
 from health_assets.apps.alerts.seen_drifts import DriftSeen
 from health_assets.core.hours import HourRange
@@ -40,7 +37,6 @@ def _with_executions(observed: ObservedHour, agent_ids: Sequence[str]) -> set[st
     """Those of the agents that executed anything in the hour."""
     if not agent_ids:
         return set()
-    agents = ibis.memtable(pa.table({"agent_id": pa.array(agent_ids, pa.string())}))
     rows = observed.session.hours_of("health_components", HourRange.of(observed.hour))
-    ran = rows.filter(rows.executions > 0).semi_join(agents, "agent_id").select("agent_id")
+    ran = rows.filter(rows.executions > 0).semi_join(ids_table(agent_ids), "agent_id").select("agent_id")
     return {row["agent_id"] for row in observed.session.dicts(ran)}

@@ -186,14 +186,17 @@ def _mixture(logs: Sequence[Floats], has_past: Booleans) -> Floats:
 
 
 def _volumes(past: Past) -> Iterator[tuple[Bets, Bets]]:
-    phi = _dispersion_of_volume(past)
-    for hours in VOLUME_HOURS:
-        days = [past.between("executions", DAY_HOURS * day, DAY_HOURS * day + hours) for day in range(VOLUME_DAYS + 1)]
-        runs, before = days[0].astype(float), np.stack(days[1:]).astype(float)
-        least, greatest, total = _least_of_parts(past, hours), before.max(axis=0), before.sum(axis=0)
+    by_day = _parts_of_days(past)
+    phi = _dispersion_of_volume(by_day[1:])
+    windows = by_day.cumsum(axis=1)
+    # a weekend without work shows in parts of the day alone: a window of a whole day begins on the day before it
+    least_of_parts = by_day[1:].min(axis=0).cumsum(axis=0)
+    has_past = windows[1:, -1].sum(axis=0) >= FEWEST_RUNS
+    for place, hours in enumerate(VOLUME_HOURS):
+        runs, before, least = windows[0, place], windows[1:, place], least_of_parts[place]
+        greatest, total = before.max(axis=0), before.sum(axis=0)
         fewest = np.maximum(0.0, least - np.sqrt(phi * least) / 2) * (1 - VOLUME_MARGIN)
         most = (greatest + np.sqrt(phi * greatest) / 2 + 1.1 * phi) * (1 + VOLUME_MARGIN)
-        has_past = past.between("executions", DAY_HOURS, DAY_HOURS * (VOLUME_DAYS + 1)) >= FEWEST_RUNS
         for_drop = [_log_rate_ratio(runs, fewest, factor) / phi for factor in LESS]
         for_rise = [_log_rate_ratio(runs, most, factor) / phi for factor in MORE]
         told = {"hours": hours, "has_past": has_past, "runs": runs, "value": runs / hours, "baseline_runs": total}
@@ -204,34 +207,24 @@ def _volumes(past: Past) -> Iterator[tuple[Bets, Bets]]:
         )
 
 
-def _least_of_parts(past: Past, hours: int) -> Floats:
-    """The fewest executions of the days before in each part of these hours, added up.
-
-    A weekend without work shows in parts of the day alone: a window of a whole day begins on the day before it.
-    """
-    parts = [(start, end) for start, end in pairwise(PARTS) if end <= hours]
-    days = range(1, VOLUME_DAYS + 1)
-    least = [
-        np.min([past.between("executions", DAY_HOURS * day + start, DAY_HOURS * day + end) for day in days], axis=0)
-        for start, end in parts
-    ]
-    return np.sum(least, axis=0).astype(float)
+def _parts_of_days(past: Past) -> Floats:
+    """Executions by day back, from the last day on, and by part of it (`PARTS`), before the axes of hour and agent."""
+    return np.stack([
+        np.stack([past.between("executions", DAY_HOURS * day + start, DAY_HOURS * day + end)
+                  for start, end in pairwise(PARTS)])
+        for day in range(VOLUME_DAYS + 1)
+    ]).astype(float)  # fmt: skip
 
 
 def _log_rate_ratio(runs: Floats, worst: Floats, factor: float) -> Floats:
     return runs * np.log(factor) - (factor - 1) * worst
 
 
-def _dispersion_of_volume(past: Past) -> Floats:
-    """How much more two days in a row differ, hour by hour, than those of independent executions: at least 1.
+def _dispersion_of_volume(by_day: Floats) -> Floats:
+    """How much more two days in a row differ, part by part, than those of independent executions: at least 1.
 
     Of the pairs of days the median, so that weekends are no dispersion.
     """
-    parts = list(pairwise(PARTS))
-    by_day = np.stack([
-        np.stack([past.between("executions", DAY_HOURS * day + start, DAY_HOURS * day + end) for start, end in parts])
-        for day in range(1, VOLUME_DAYS + 1)
-    ]).astype(float)  # fmt: skip
     newer, older = by_day[:-1], by_day[1:]
     squares = np.where(newer + older > 0, (newer - older) ** 2 / np.maximum(newer + older, 1), 0.0)
     counted = (newer + older > 0).sum(axis=1)

@@ -15,8 +15,8 @@ def key_of(row: Comparison) -> tuple[str, ...]:
 
 
 def by_pair(rows: Iterable[Comparison]) -> list[list[Comparison]]:
-    """The rows of each new version or model together, in the order of the first of each."""
-    found: dict[tuple[str, ...], list[Comparison]] = {}
+    """The rows of each new version or model together, in the order of the first; a version may be released again."""
+    found: dict[tuple[Any, ...], list[Comparison]] = {}
     for row in rows:
-        found.setdefault(key_of(row), []).append(row)
+        found.setdefault((*key_of(row), row["released_at"]), []).append(row)
     return list(found.values())

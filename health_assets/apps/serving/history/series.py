@@ -74,6 +74,12 @@ def _as_it_is(table: str) -> Rows:
     return rows
 
 
+def _of_agents(name: str, table: str) -> Series:
+    """A table of agents as it is, all of which lists show."""
+    face = tuple(column for column in columns_of(table) if column not in OF_WINDOWS)
+    return Series(name=name, key="agent_id", sources=(table,), rows=_as_it_is(table), face=face)
+
+
 def _agents(session: Session, hours: HourRange) -> ir.Table:
     """An agent a row: what it does now, its score, its document, its budget, and what happened in the hour itself."""
     scores = with_last_runs(session.hours_of("agent_health", hours), session, hours)
@@ -173,8 +179,8 @@ def _runs(session: Session, hours: HourRange) -> ir.Table:
 
 def _drifts(session: Session, hours: HourRange) -> ir.Table:
     """Agents that drift, without what tells how many agents there are."""
-    rows = session.hours_of("agent_drift", hours)
-    return rows.filter(rows.is_drifting).drop("detectors", "is_drifting", *OF_WINDOWS[2:])
+    rows = _as_it_is("agent_drift")(session, hours)
+    return rows.filter(rows.is_drifting).drop("detectors", "is_drifting")
 
 
 def _usage_by_hour(session: Session, hours: HourRange) -> ir.Table:
@@ -311,28 +317,10 @@ SERIES: tuple[Series, ...] = (
         more=mark_tools,
         decides=lambda rules: [rules.fingerprint, rules.settings.window_hours],
     ),
-    Series(
-        name="releases",
-        key="agent_id",
-        sources=("release_comparison",),
-        rows=_as_it_is("release_comparison"),
-        face=tuple(name for name in columns_of("release_comparison") if name not in OF_WINDOWS),
-    ),
+    _of_agents("releases", "release_comparison"),
     Series(name="drifts", key="agent_id", sources=("agent_drift",), rows=_drifts),
-    Series(
-        name="usage",
-        key="agent_id",
-        sources=("agent_usage",),
-        rows=_as_it_is("agent_usage"),
-        face=tuple(name for name in columns_of("agent_usage") if name not in OF_WINDOWS),
-    ),
-    Series(
-        name="usage_breakdown",
-        key="agent_id",
-        sources=("usage_breakdown",),
-        rows=_as_it_is("usage_breakdown"),
-        face=tuple(name for name in columns_of("usage_breakdown") if name not in OF_WINDOWS),
-    ),
+    _of_agents("usage", "agent_usage"),
+    _of_agents("usage_breakdown", "usage_breakdown"),
     Series(
         name="sessions",
         key="session_id",
@@ -356,20 +344,8 @@ SERIES: tuple[Series, ...] = (
         more=name_agents,
         decides=lambda rules: [rules.has_owners, rules.settings.lookback_hours],
     ),
-    Series(
-        name="reliability",
-        key="agent_id",
-        sources=("agent_reliability",),
-        rows=_as_it_is("agent_reliability"),
-        face=tuple(name for name in columns_of("agent_reliability") if name not in OF_WINDOWS),
-    ),
-    Series(
-        name="tasks",
-        key="agent_id",
-        sources=("task_consistency",),
-        rows=_as_it_is("task_consistency"),
-        face=tuple(name for name in columns_of("task_consistency") if name not in OF_WINDOWS),
-    ),
+    _of_agents("reliability", "agent_reliability"),
+    _of_agents("tasks", "task_consistency"),
     Series(name="fleet", key=None, sources=("system_health",), rows=_as_it_is("system_health")),
     Series(name="usage_by_hour", key=None, sources=("executions",), rows=_usage_by_hour),
     Series(

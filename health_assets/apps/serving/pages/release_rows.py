@@ -10,7 +10,7 @@ from typing import Any
 
 from health_assets.apps.serving.pages.look import Look
 from health_assets.core.hours import HourRange
-from health_assets.systems.release_comparison.comparisons import Comparison, key_of
+from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
 from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, VERDICTS, VERSION
 from health_assets.systems.release_comparison.texts import NAMES, difference_text, value_text, verdict_text
 
@@ -34,11 +34,8 @@ def releases_of(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, A
         agent_id: the agent.
         hours: hours in which the releases were compared.
     """
-    found: dict[tuple[Any, ...], list[Comparison]] = {}
-    for row in look.of("releases", agent_id, hours):  # a version may be released again
-        found.setdefault((*key_of(row), row["released_at"]), []).append(row)
     told = []
-    for rows in found.values():
+    for rows in by_pair(look.of("releases", agent_id, hours)):
         last = max(row["hour"] for row in rows)
         by_hour = [_of_hour(row) for row in rows if row["measure"] == SUCCESS_RATE]
         told.append({**release_of([row for row in rows if row["hour"] == last]), "hours": by_hour})

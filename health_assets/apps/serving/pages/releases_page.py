@@ -13,7 +13,7 @@ from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pa
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.release_rows import FOR_TEMPLATES, release_of
-from health_assets.systems.release_comparison.comparisons import PAIR, by_pair
+from health_assets.systems.release_comparison.comparisons import PAIR, by_pair, key_of
 from health_assets.systems.release_comparison.names import VERDICTS
 
 Show = Literal["all", "worse", "better"]
@@ -92,8 +92,8 @@ def _listed(rows: pa.Table, page: pa.Table) -> list[dict[str, Any]]:
         return []
     agents = pc.unique(page.column("agent_id"))
     own = {
-        tuple(measures[0][name] for name in PAIR): measures
+        key_of(measures[0]): measures
         for measures in by_pair(rows.filter(pc.is_in(rows.column("agent_id"), value_set=agents)).to_pylist())
     }
-    keys = [tuple(row[name] for name in PAIR) for row in page.to_pylist()]
-    return [{**release_of(own[key]), "team": own[key][0].get("team")} for key in keys]
+    found = [own[key_of(row)] for row in page.to_pylist()]
+    return [{**release_of(measures), "team": measures[0].get("team")} for measures in found]
