@@ -3,6 +3,7 @@
 import http.client
 import json
 import math
+import os
 import socket
 import ssl
 import threading
@@ -12,8 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import duckdb
 import pyarrow as pa
 import pytest
 import uvicorn
@@ -27,6 +29,7 @@ from health_assets.apps.serving.server import configured, listening
 from health_assets.core.hours import HourRange
 from health_assets.core.settings import Settings
 from health_assets.schema.catalog import describe
+from health_assets.warehouse.engines.duckdb import store
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START
@@ -34,6 +37,7 @@ from health_assets_tests.support.projects import begin_with_empty_tables
 
 HOUR = START + timedelta(hours=13)
 PATIENCE_S = 120.0
+START_DUCKDB = store._start
 ARROW = {
     "timestamp('UTC')": (pa.timestamp("us", "UTC"), START),
     "float64": (pa.float64(), 0.5),
@@ -134,10 +138,21 @@ class ReaderInThisProcess:
         pass
 
 
+def start_as_another_process(path: Path, mode: Literal["read", "write"], config: Row) -> duckdb.DuckDBPyConnection:
+    """Open a warehouse as a process of its own would, which finds it locked where this process has it open otherwise."""
+    try:
+        return START_DUCKDB(path, mode, config)
+    except duckdb.ConnectionException as error:
+        if "different configuration" not in str(error):
+            raise
+        raise duckdb.IOException(f"Conflicting lock is held in this process (PID {os.getpid()})") from error
+
+
 @contextmanager
 def readers_in_this_process() -> Iterator[None]:
     """For tests of what is answered rather than of processes."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_start", start_as_another_process)
         patch.setattr(refresher, "Reader", ReaderInThisProcess)
         patch.setattr(sessions, "Reader", ReaderInThisProcess)
         patch.setattr(keeper, "Reader", ReaderInThisProcess)
