@@ -227,6 +227,12 @@ class Settings(BaseSettings):
     running_hour: bool = Field(
         True, description="Whether `health-assets run` scores the hour that runs, again whenever logs have news of it."
     )
+    running_hour_refresh_s: float = Field(
+        300.0,
+        ge=0,
+        description="How old scores of the running hour may get, in seconds, besides those of agents' health: "
+        "sessions, reliability, models, tools, usage, releases and drift.",
+    )
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialized so long after its end is late.")
     schedules: bool = Field(True, description="`off`: no schedule starts by itself; Dagster's page switches each.")
     first_hour: Annotated[datetime | None, BeforeValidator(_hour)] = Field(

@@ -4,33 +4,49 @@ What belongs here: the order of steps, and which are left out after a failure. W
 (`record_step`, `system_step`) and the consumers of the events: Dagster (`defs`) and the command line (`cli`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from health_assets.pipeline.events import Checked, Event, StepFailed, StepFinished, StepSkipped, StepStarted
+from health_assets.pipeline.events import (
+    Checked,
+    Event,
+    Materialized,
+    StepFailed,
+    StepFinished,
+    StepSkipped,
+    StepStarted,
+)
 from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.pipeline.record_step import record_step
 from health_assets.pipeline.resource import Pipeline
-from health_assets.pipeline.system_step import system_step
+from health_assets.pipeline.system_step import steps_together, system_step
 
 
 def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
     """Make and check what the plan asks for.
 
     A step that fails, or has a failing check of severity `error`, blocks every step that follows from it, as it does in
-    Dagster; all others run.
+    Dagster; all others run. Steps of few records are one transaction together, so that readers see all of their tables
+    change at once, unless something fails.
 
     Raises:
         HealthAssetsError: a step failed: the first error, when all others have run.
     """
     blocked: set[str] = set()
     errors: dict[str, Exception] = {}
-    for step in planned_steps(graph, plan):
+    steps = planned_steps(graph, plan)
+    for place, step in enumerate(steps):
         assets = graph.steps[step]
         if graph.depends_on_any(step, blocked) and plan.selects_any(assets):
             blocked.update(assets)
             yield StepSkipped(step)
             continue
         yield StepStarted(step)
+        is_first = step != INGEST and steps[:place] in ([], [INGEST])
+        if is_first and not blocked and not errors:
+            together = steps_together(pipeline, graph, steps[place:], plan)
+            if together is not None:
+                yield from _by_step(graph, steps[place:], together)
+                return
         has_failed = False
         try:
             for event in _events(pipeline, graph, step, plan):
@@ -45,6 +61,15 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
             blocked.update(assets)
     if errors:
         raise next(iter(errors.values()))
+
+
+def _by_step(graph: Graph, steps: Sequence[str], events: Sequence[Materialized | Checked]) -> Iterator[Event]:
+    """The events of steps of which the first is told to have started."""
+    for place, step in enumerate(steps):
+        if place:
+            yield StepStarted(step)
+        yield from (event for event in events if event.asset in graph.steps[step])
+        yield StepFinished(step)
 
 
 def _events(pipeline: Pipeline, graph: Graph, step: str, plan: Plan) -> Iterator[Event]:

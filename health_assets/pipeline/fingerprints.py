@@ -29,7 +29,8 @@ RECORDS = ("raw_logs", *RECORD_TABLES)
 EXCLUDED_SETTINGS = frozenset({
     "raw", "warehouse", "lake", "ledger", "targets",  # places; what is there counts
     "lock_timeout_s", "lease_s", "lease_timeout_s", "memory_limit",
-    "schedule_minute", "running_hour", "late_after_minutes", "schedules", "first_hour", "run_history_days",
+    "schedule_minute", "running_hour", "running_hour_refresh_s", "late_after_minutes", "schedules", "first_hour",
+    "run_history_days",
     "pages_url", "docs_url",
     "tracker_log", "judge_url", "judge_model", "judge_key", "judge_max_runs", "judge_timeout_s", "judge_max_parts",
     "digest_salt", "user_ids",  # of what is read from then on

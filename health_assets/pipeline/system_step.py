@@ -51,9 +51,7 @@ def system_step(
         HealthAssetsError: the warehouse or the targets cannot be read, or an hour needs what retention dropped. It is
             the first error, raised when all assets that do not follow from the failed one have been made.
     """
-    selected = [
-        derived for derived in graph.system_steps[step] if derived.name in plan.assets or plan.checks.get(derived.name)
-    ]
+    selected = _selected(graph, step, plan)
     joint_error: BaseException | None = None
     if not failed and len(selected) > 1 and not is_spark(pipeline.settings.warehouse):
         try:
@@ -82,6 +80,28 @@ def system_step(
         raise errors[0]
     if joint_error is not None and not blocked:
         _log.warning("the assets of %s were made one by one, since together they failed", step, exc_info=joint_error)
+
+
+def steps_together(
+    pipeline: Pipeline, graph: Graph, steps: Sequence[str], plan: Plan
+) -> Sequence[Materialized | Checked] | None:
+    """Make and check the assets of several steps in one transaction; gives what happened, in their order.
+
+    None where nothing was written and each step is to be run by itself: hours hold many records, or something failed.
+    """
+    selected = [derived for step in steps for derived in _selected(graph, step, plan)]
+    if len(selected) < 2 or is_spark(pipeline.settings.warehouse):
+        return None
+    try:
+        return _in_one_transaction(pipeline, graph, selected, plan)
+    except _OneByOneError as error:
+        _log.info("each step is run by itself: %s", error)
+        return None
+
+
+def _selected(graph: Graph, step: str, plan: Plan) -> list[Derived]:
+    """The assets of a step that a plan asks for."""
+    return [one for one in graph.system_steps[step] if one.name in plan.assets or plan.checks.get(one.name)]
 
 
 class _OneByOneError(Exception):

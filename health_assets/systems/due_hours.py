@@ -3,9 +3,9 @@
 Loading logs is `pipeline.log_ingestion`'s; hours that a user names are `pipeline.partition_selection`'s.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from health_assets.core.digests import digest_of
@@ -27,6 +27,8 @@ from health_assets.warehouse.session import Session
 
 ALL_SYSTEMS: tuple[str, ...] = ()
 """As the systems of a run: every one."""
+LIVE_SYSTEMS = frozenset({"agent_health_model", "agent_now", "explanations", "agent_health_state", "error_budget"})
+"""The systems of which the running hour is made anew whenever logs have news of it; of the others less often."""
 _MADE_BY_RUNS = (*RECORDS, *(name for name, asset in DERIVED.items() if not asset.is_external))
 """Assets whose hours a run makes."""
 
@@ -75,34 +77,67 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
 def running_hour_due(session: Session, settings: Settings, now: datetime) -> DueRun | None:
     """The hour that runs, if anything is loaded that its scores lack; None otherwise.
 
+    The systems of the run are `LIVE_SYSTEMS`, or all once the others are `settings.running_hour_refresh_s` old.
+
     Args:
         session: a session, once the logs are loaded.
-        settings: how far hours look back.
+        settings: how far hours look back, and how old scores may be.
         now: the time, aware.
     """
-    hours = HourRange.of(floor_hour(now))
-    status = PartitionStates(session).statuses(
-        SCORED_ASSET, RECORDS, hours, reach_hours=settings.reach_hours
-    ).get(hours.start)  # fmt: skip
-    if status is None or not status.is_materialized:
-        waiting = Ledger(session).not_materialized(SCORED_ASSET)
-        is_due = any(file_slice.hour in hours and file_slice.record_type != "rejected" for file_slice in waiting)
-    else:
-        is_due = status.is_stale
-    return DueRun(hours=HourGroups((hours,))) if is_due else None
+    hour = HourRange.of(floor_hour(now))
+    everything = DueRun(hours=HourGroups((hour,)))
+    made_at = PartitionStates(session).made_at(hour).get(hour.start, {})
+    if SCORED_ASSET not in made_at:
+        return everything if _has_news(session, hour) else None
+    refresh_at = _refresh_at(session, settings, hour, made_at)
+    if refresh_at is not None and refresh_at <= now:
+        return everything
+    if not _is_stale(session, SCORED_ASSET, hour, settings):
+        return None
+    return replace(everything, systems=tuple(system for system in SYSTEMS if system in LIVE_SYSTEMS))
+
+
+def _refresh_at(
+    session: Session, settings: Settings, hour: HourRange, made_at: Mapping[str, datetime]
+) -> datetime | None:
+    """The time at which the systems that are not live are due of the running hour; None if nothing changed for them."""
+    others = [asset for system, own in SYSTEMS.items() if system not in LIVE_SYSTEMS for asset in own]
+    assets = {asset.name for asset in others if not asset.is_external and not asset.is_component}
+    made = {name: at for name, at in made_at.items() if name in assets}
+    if not made:
+        return hour.start if assets else None
+    if made.keys() == assets and not _is_stale(session, min(made, key=made.__getitem__), hour, settings):
+        return None
+    return max(made.values()) + timedelta(seconds=settings.running_hour_refresh_s)
+
+
+def _is_stale(session: Session, asset: str, hour: HourRange, settings: Settings) -> bool:
+    """Whether records changed that an hour of an asset can follow from."""
+    statuses = PartitionStates(session).statuses(asset, RECORDS, hour, reach_hours=settings.reach_hours)
+    return hour.start in statuses and statuses[hour.start].is_stale
+
+
+def _has_news(session: Session, hour: HourRange) -> bool:
+    """Whether records of an hour are loaded that was never scored."""
+    waiting = Ledger(session).not_materialized(SCORED_ASSET)
+    return any(file_slice.hour in hour and file_slice.record_type != "rejected" for file_slice in waiting)
 
 
 def next_due_at(session: Session, settings: Settings, now: datetime) -> datetime:
     """The time at which the clock alone may make hours due.
 
-    Then an hour begins, one is over for long enough, or an event of a log is no longer in the future.
+    Then an hour begins, one is over for long enough, the running hour is due with all systems, or an event of a log is
+    no longer in the future.
     """
     grace = timedelta(minutes=settings.schedule_minute)
+    running = HourRange.of(floor_hour(now))
+    made_at = PartitionStates(session).made_at(running).get(running.start, {})
+    refresh_at = _refresh_at(session, settings, running, made_at) if SCORED_ASSET in made_at else None
     moments = [floor_hour(now) + HOUR, newest_finished_hour(now, grace) + 2 * HOUR + grace]
     event_at = FileLedger(session).next_event_at(Limits.of(settings, now).until)
     if event_at is not None:
         moments.append(event_at - timedelta(seconds=settings.clock_skew_s))
-    return min(moments)
+    return min(moments) if refresh_at is None else min(refresh_at, *moments)
 
 
 def late_hours(

@@ -1,6 +1,7 @@
 """The engine: the order of steps, the events of a run, and what a failing check stops."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 import duckdb
 import pytest
@@ -22,7 +23,9 @@ from health_assets.pipeline.events import (
 )
 from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.plan import INGEST, Graph, Plan
+from health_assets.pipeline.resource import Pipeline
 from health_assets.systems.graph import declared_graph
+from health_assets.warehouse.session import Session
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, Row, hours_from
 
@@ -129,6 +132,29 @@ def test_assets_made_together_are_what_they_are_one_by_one(logged: Project, monk
         ])  # fmt: skip
         tables.append([logged.rows(name) for name in FLEET])
     assert told[0] == told[1] and tables[0] == tables[1]
+
+
+def test_steps_of_few_records_are_one_transaction_and_those_of_many_one_for_each_asset(
+    logged: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [*run(logged.pipeline, GRAPH, plan(*FLEET))]
+    opened, transactions = Pipeline.write, list[str]()
+
+    def counted(pipeline: Pipeline) -> AbstractContextManager[Session]:
+        transactions.append(pipeline.step)
+        return opened(pipeline)
+
+    monkeypatch.setattr(Pipeline, "write", counted)
+    counts, tables = list[int](), list[list[list[Row]]]()
+    wanted = (*FLEET, "tool_components", "error_budget")
+    for few_records in (10_000, 0):
+        monkeypatch.setattr(system_step, "FEW_RECORDS", few_records)
+        before = len(transactions)
+        [*run(logged.pipeline, GRAPH, Plan(hours=HOURS, assets=wanted))]
+        counts.append(len(transactions) - before)
+        tables.append([logged.rows(name) for name in wanted])
+    assert counts[0] == 1 and counts[1] >= len(wanted)
+    assert tables[0] == tables[1]
 
 
 def test_what_does_not_follow_from_a_failing_check_is_made_also_where_it_was_made_together_with_it(

@@ -11,7 +11,7 @@ import pytest
 from health_assets.cli.running import run_hours
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.declared_assets import DERIVED
-from health_assets.systems.due_hours import due_hours, running_hour_due
+from health_assets.systems.due_hours import due_hours, next_due_at, running_hour_due
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.support.clocks import SetClock, settable_clock
 from health_assets_tests.support.examples import example_count
@@ -238,3 +238,40 @@ def test_the_running_hour_is_due_when_logs_have_news_of_it_and_else_not(project:
     project.materialize(HourRange.of(START + HOUR), only_stale=True)
     project.write_log("d.jsonl", [line(execution("e0", "a", at(19)))])
     assert is_due(81), "a late line of its look-back"
+
+
+def test_scores_besides_those_of_agents_health_follow_the_running_hour_once_they_are_old(
+    project: Project, clock: SetClock
+) -> None:
+    refresh = project.settings.running_hour_refresh_s / 60
+
+    def made(minute: float, records: Sequence[Record]) -> dict[str, datetime]:
+        """Write records, and make what is due; gives up to when each asset is known."""
+        clock(at(minute))
+        if records:
+            project.write_log(f"{minute}.jsonl", map(line, records))
+        project.ingest(HourRange(START, START))
+        with project.warehouse.read() as session:
+            due = running_hour_due(session, project.settings, at(minute))
+        if due is not None:
+            outcome = run_hours(project.settings, due.hours, lambda _: None, due.systems, only_stale=True)
+            assert not outcome.problems
+        with project.warehouse.read() as session:
+            return {
+                name: PartitionStates(session).as_of(name)[START]
+                for name in ("agent_health", "agent_usage", "tool_health")
+            }
+
+    def known_until(live: float, others: float) -> dict[str, datetime]:
+        return {"agent_health": at(live), "agent_usage": at(others), "tool_health": at(others)}
+
+    clock(at(10))
+    materialized(project, [execution("e1", "a", at(5))], START, None)
+    assert made(11, [execution("e2", "a", at(10.5))]) == known_until(11, 10)
+    assert made(12, []) == known_until(11, 10), "nothing is new"
+    with project.warehouse.read() as session:
+        assert at(10 + refresh) <= next_due_at(session, project.settings, at(12)) < at(10.1 + refresh)
+    assert made(11 + refresh, []) == known_until(11 + refresh, 11 + refresh)
+    assert made(12 + refresh, []) == known_until(11 + refresh, 11 + refresh)
+    with project.warehouse.read() as session:
+        assert next_due_at(session, project.settings, at(12 + refresh)) > at(59), "nothing waits to be made"
