@@ -14,7 +14,7 @@ from rich.table import Table
 from scipy.stats import norm
 
 from health_assets.scoring.confidence_sequences import Floats
-from health_assets.systems.release_comparison.release_comparison import success_rates
+from health_assets.systems.release_comparison.release_comparison import shares
 
 POWER = 0.8
 NAIVE_FROM_RUNS = 30
@@ -162,7 +162,7 @@ def _add(
 def _sides(columns: dict[str, Floats]) -> tuple[np.ndarray, np.ndarray]:
     """Whether the new version is better, and whether it is worse."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        measured = success_rates(columns)
+        measured = shares(columns)
     return measured.low > 0, measured.high < 0
 
 

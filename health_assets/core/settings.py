@@ -299,7 +299,7 @@ class Settings(BaseSettings):
         "much of that one's past; by default half of the look-back.",
     )
     comparison_margin: float = Field(
-        0.02, gt=0, le=1, description="Largest difference of success rates between releases that does not matter."
+        0.02, gt=0, le=1, description="Largest difference of shares of runs between releases that does not matter."
     )
     comparison_ratio_margin: float = Field(
         0.1, gt=0, le=10, description="The same of runtime, tokens and cost, as a share of what they were."

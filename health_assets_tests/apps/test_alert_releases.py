@@ -42,7 +42,10 @@ def test_other_verdicts_and_other_measures_are_no_incident(warehouse: Path) -> N
 def test_measures_that_are_named_count(warehouse: Path) -> None:
     [incident] = told_of(warehouse, "n", ReleaseWorse(measures=("cost",)))
     assert "cost a run" in incident.reason
-    with pytest.raises(ValidationError, match="'speed' is no measure; those are success_rate, runtime, tokens, cost"):
+    with pytest.raises(
+        ValidationError,
+        match="'speed' is no measure; those are success_rate, tool_failures, loops, runtime, tokens, cost",
+    ):
         ReleaseWorse(measures=("speed",))
 
 

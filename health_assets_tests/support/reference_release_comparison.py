@@ -10,19 +10,26 @@ from datetime import datetime, timedelta
 from scipy.optimize import brentq, minimize_scalar
 
 from health_assets_tests.support.reference import ONE_HOUR, Record, deduplicate
+from health_assets_tests.support.reference_computed_signals import signals_of
 
 ALPHA = 0.05
 FEWEST = 100
 PRIOR_RUNS = 20
-MEASURES = ("success_rate", "runtime", "tokens", "cost")
+MEASURES = ("success_rate", "tool_failures", "loops", "runtime", "tokens", "cost")
 COLUMNS = {"version": "agent_version", "model": "model"}
 
 
 def release_comparison(
     records: list[Record], hours: list[datetime], length: int, margin: float, ratio_margin: float
 ) -> list[Record]:
-    """A row for each hour, agent, dimension, new version or model, and measure."""
-    runs = [record for record in deduplicate(records) if record["type"] == "execution"]
+    """A row for each hour, agent, dimension, new version or model, and measure; the look-back is twice the length."""
+    kept = deduplicate(records)
+    runs = [record for record in kept if record["type"] == "execution"]
+    of_runs: dict[str, list[Record]] = {}
+    for record in kept:
+        of_runs.setdefault(record.get("execution_id") or "", []).append(record)
+    for run in runs:
+        run["_signals"] = signals_of(run, of_runs[run["execution_id"]], 2 * length) or {}
     rows = []
     for agent_id in sorted({run["agent_id"] for run in runs}):
         own = [run for run in runs if run["agent_id"] == agent_id]
@@ -68,7 +75,11 @@ def measured(
     until_prior = start - math.ceil(length / 2) * ONE_HOUR
     prior = [run for run in old if run["_hour"] < until_prior]
     common = {"baseline_starts_at": since, "as_of": hour + ONE_HOUR, "is_final": True}
-    rows = [{**pair, **common, **success_rates(prior, old, new, margin)}]
+    rows = []
+    for measure, is_hit in HITS.items():
+        told = [[run for run in side if is_hit(run) is not None] for side in (prior, old, new)]
+        if told[1] and told[2]:
+            rows.append({**pair, **common, **shares(measure, is_hit, *told, margin)})
     for measure, value in (("runtime", runtime_bucket), ("tokens", tokens), ("cost", cost)):
         numbers = [[told for run in side if (told := value(run)) is not None] for side in (old, new)]
         if all(numbers):
@@ -76,10 +87,31 @@ def measured(
     return rows
 
 
-# -- success rates -----------------------------------------------------------------------------------------------------
+# -- shares ------------------------------------------------------------------------------------------------------------
 
 
-def success_rates(prior: list[Record], old: list[Record], new: list[Record], margin: float) -> Record:
+def succeeded(run: Record) -> bool | None:
+    return run["status"] == "success"
+
+
+def has_tool_failure(run: Record) -> bool | None:
+    return run["_signals"]["tool_failures"] > 0 if run["_signals"].get("tool_calls") else None
+
+
+def repeats_itself(run: Record) -> bool | None:
+    return run["_signals"]["repeated_steps"] > 0 if run["_signals"].get("steps") else None
+
+
+IsHit = Callable[[Record], bool | None]
+HITS: dict[str, IsHit] = {"success_rate": succeeded, "tool_failures": has_tool_failure, "loops": repeats_itself}
+
+
+def shares(
+    measure: str, is_hit: IsHit, prior: list[Record], old: list[Record], new: list[Record], margin: float
+) -> Record:
+    def counted(runs: list[Record]) -> tuple[int, int]:
+        return len(runs), sum(bool(is_hit(run)) for run in runs)
+
     before = counted(prior)
     weight = min(before[0], PRIOR_RUNS) / before[0] if before[0] else 0.0
     all_old, own_new = counted(old), counted(new)
@@ -90,17 +122,14 @@ def success_rates(prior: list[Record], old: list[Record], new: list[Record], mar
     low = -greatest(evidence(*own_new, *a_new), evidence(*own_old, *a_old))
     values = all_old[1] / all_old[0], own_new[1] / own_new[0]
     difference = values[1] - values[0]
-    verdict = word(low, high, margin, above="better", below="worse")
+    above, below = ("better", "worse") if measure == "success_rate" else ("worse", "better")
+    verdict = word(low, high, margin, above=above, below=below)
     return {
-        "measure": "success_rate", "baseline_runs": all_old[0], "candidate_runs": own_new[0],
+        "measure": measure, "baseline_runs": all_old[0], "candidate_runs": own_new[0],
         "baseline_value": values[0], "candidate_value": values[1], "difference": difference,
         "difference_low": low, "difference_high": high, "margin": margin, "verdict": verdict,
         "more_runs": more(own_new[0], low, high, difference, margin) if verdict == "not_enough_yet" else None,
     }  # fmt: skip
-
-
-def counted(runs: list[Record]) -> tuple[int, int]:
-    return len(runs), sum(run["status"] == "success" for run in runs)
 
 
 Evidence = tuple[Callable[[float], float], float]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -13,6 +13,7 @@ from bench.releases import Release, simulated
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.confidence_sequences import Means, Shares, difference_of_means, difference_of_shares
+from health_assets.systems.release_comparison.names import MEASURES
 from health_assets.systems.release_comparison.release_comparison import ALPHA
 from health_assets_tests.support import reference, reference_release_comparison
 from health_assets_tests.support.logs_made import START, Record, execution, line
@@ -20,7 +21,7 @@ from health_assets_tests.support.projects import ENGINES, Project, Row, assert_s
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
 TABLES = ["release_components", "release_comparison"]
-STEPS = ["ingest", *TABLES]
+STEPS = ["ingest", "computed_signals", *TABLES]
 LENGTH = 4
 """Comparison hours of the tests: half of a look-back of 8."""
 MARGINS = (0.02, 0.1)
@@ -144,7 +145,25 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
         }
         status = "success" if random.random() < rate else "failure"
         records.append(execution(f"e{number}", agent_id, at, status=status, **fields))
+        records += random_calls(random, f"e{number}", agent_id, at)
     return records
+
+
+def random_calls(random: Random, execution_id: str, agent_id: str, at: datetime) -> list[Record]:
+    """Calls of an execution, of which some fail or repeat each other; none of most."""
+    calls = []
+    for place in range(random.choice([0, 0, 0, 1, 3])):
+        call = {
+            "call_id": f"{execution_id} {place}", "execution_id": execution_id, "agent_id": agent_id,
+            "ended_at": (at - random.randrange(600) * timedelta(seconds=1)).isoformat(),
+            "status": random.choice(["success", "success", "failure"]),
+        }  # fmt: skip
+        if random.random() < 0.8:
+            asked = {"arguments": {"q": random.randrange(3)}} if random.random() < 0.8 else {}
+            calls.append({"type": "tool_call", "tool": "search", "result": "x", **asked, **call})
+        else:
+            calls.append({"type": "model_call", "model": "m", "output": random.choice(["y", "z"]), **call})
+    return calls
 
 
 @pytest.mark.parametrize(
@@ -164,7 +183,7 @@ def test_comparisons_of_random_logs_equal_the_reference_and_one_hour_equals_its_
     keys = ["hour", "agent_id", "dimension", "candidate", "measure"]
     assert_equal_rows(rows, expected, keys)
     assert set(columns_of("release_comparison")) - set(expected[0]) == {"formula_version"}
-    assert {row["measure"] for row in rows} == {"success_rate", "runtime", "tokens", "cost"}
+    assert {row["measure"] for row in rows} == {*MEASURES}
     assert sum(row["difference_low"] is not None for row in rows if row["measure"] == "tokens") > 0
     made = project.tables(span, TABLES)
     for hour in span:

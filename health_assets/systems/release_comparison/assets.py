@@ -16,7 +16,7 @@ from health_assets.systems.release_comparison.release_components import release_
 
 
 def _components(inputs: Inputs) -> ir.Table:
-    return release_components(inputs.table("executions"))
+    return release_components(inputs.table("executions"), inputs.table_if_any("computed_signals"))
 
 
 def _comparisons(inputs: Inputs) -> ir.Table:
@@ -52,7 +52,7 @@ def _rows_by_verdict(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        name="release_components", upstream=("executions",), rows=_components,
+        name="release_components", upstream=("executions", "computed_signals"), rows=_components,
         preview_title="agents with most versions and models", preview_rows=_most_run, blocked_by=("raw_logs",),
         empty_without="an execution", is_component=True, formula_version=FORMULA_VERSION,
     ),

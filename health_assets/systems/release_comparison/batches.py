@@ -4,13 +4,13 @@ import pandas as pd
 from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, rows, with_facts
-from health_assets.systems.release_comparison.names import SUCCESS_RATE, UNDECIDED
+from health_assets.systems.release_comparison.names import SHARES, UNDECIDED
 
 
 def comparisons(source: Source) -> ir.Table:
     """Rows of `release_comparison`, with whether each has an interval, a verdict, and a number of further runs."""
     own = rows(source)
-    is_share = own.measure == SUCCESS_RATE
+    is_share = own.measure.isin(SHARES)
     expected = is_share.ifelse(
         own.candidate_value - own.baseline_value, own.candidate_value / own.baseline_value.nullif(0) - 1
     )

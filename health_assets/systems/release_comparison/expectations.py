@@ -21,6 +21,10 @@ RELEASE_COMPONENTS = Suite(
             name="parts_are_within_the_whole",
             expectations=[
                 *at_least("executions", "successes"),
+                *at_least("executions", "runs_with_tool_calls"),
+                *at_least("runs_with_tool_calls", "runs_with_tool_failures"),
+                *at_least("executions", "runs_with_steps"),
+                *at_least("runs_with_steps", "runs_with_loops"),
                 *at_least("successes", "timed_runs"),
                 *at_least("executions", "runs_with_tokens"),
                 *at_least("executions", "runs_with_cost"),

@@ -4,8 +4,11 @@ VERSION, MODEL = "version", "model"
 DIMENSIONS = {VERSION: "agent_version", MODEL: "model"}
 """What may be compared, and the column of executions that tells it."""
 
-SUCCESS_RATE, RUNTIME, TOKENS, COST = "success_rate", "runtime", "tokens", "cost"
-MEASURES = (SUCCESS_RATE, RUNTIME, TOKENS, COST)
+SUCCESS_RATE, TOOL_FAILURES, LOOPS = "success_rate", "tool_failures", "loops"
+SHARES = (SUCCESS_RATE, TOOL_FAILURES, LOOPS)
+"""Measures that are shares of executions."""
+RUNTIME, TOKENS, COST = "runtime", "tokens", "cost"
+MEASURES = (*SHARES, RUNTIME, TOKENS, COST)
 """Measures, the most important first. More is better of the first, and worse of the others."""
 
 BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "no_difference", "not_enough_yet"

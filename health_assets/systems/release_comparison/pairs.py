@@ -23,10 +23,13 @@ from health_assets.systems.release_comparison.names import DIMENSIONS
 from health_assets.systems.release_comparison.release_components import NOT_NAMED
 
 SUMS = (
-    "executions", "successes", "timed_runs", "runtime_buckets", "squared_runtime_buckets", "runs_with_tokens",
+    "executions", "successes", "runs_with_tool_calls", "runs_with_tool_failures", "runs_with_steps", "runs_with_loops",
+    "timed_runs", "runtime_buckets", "squared_runtime_buckets", "runs_with_tokens",
     "tokens", "squared_kilotokens", "runs_with_cost", "cost_usd", "squared_cost_usd2",
 )  # fmt: skip
-PRIOR = ("executions", "successes")
+PRIOR = (
+    "executions", "successes", "runs_with_tool_calls", "runs_with_tool_failures", "runs_with_steps", "runs_with_loops",
+)  # fmt: skip
 PAIR = ("agent_id", "dimension", "candidate", "baseline", "released_at")
 
 

@@ -5,6 +5,8 @@ By measure, with the 95 % confidence sequence of the difference (`scoring.confid
 | measure | of | difference |
 |---|---|---|
 | success_rate | executions | new - old; exact for any number of executions |
+| tool_failures | executions with a tool call, of which one failed | likewise |
+| loops | executions whose steps are known, of which one repeats an earlier one | likewise |
 | runtime | the logarithm of the runtime of successes | new / old - 1, of geometric means |
 | tokens, cost | executions that tell them | new / old - 1, of means; the logarithm of a mean by the delta method |
 
@@ -17,8 +19,9 @@ changed nothing, each measure has a wrong verdict ever with a probability of at 
 What belongs here: the arithmetic on the sums of pairs, in arrays. What does not: pairs (`pairs`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +32,13 @@ from health_assets.scoring.latency_buckets import GAMMA
 from health_assets.systems.release_comparison.names import (
     BETTER,
     COST,
+    LOOPS,
     MEASURES,
     RUNTIME,
     SAME,
     SUCCESS_RATE,
     TOKENS,
+    TOOL_FAILURES,
     UNDECIDED,
     WORSE,
 )
@@ -78,7 +83,7 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
 
     Args:
         sums: the columns of `pairs.sums_of_pairs`.
-        margin: largest difference of success rates that does not matter, above 0.
+        margin: largest difference of shares that does not matter, above 0.
         ratio_margin: the same of the other measures, as a share of the baseline's value.
 
     Returns:
@@ -92,17 +97,19 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
     tables = []
     with np.errstate(divide="ignore", invalid="ignore"):
         for measure in MEASURES:
-            measured = _MEASURES[measure](columns)
+            runs, measured_by = _MEASURES[measure]
+            told = (columns[f"baseline_{runs}"] > 0) & (columns[f"candidate_{runs}"] > 0)
+            measured = measured_by({name: values[told] for name, values in columns.items()})
             own = ratio_margin if measured.is_ratio else margin
-            tables.append(_rows(sums, measure, measured, own))
+            tables.append(_rows(sums.filter(pa.array(told)), measure, measured, own))
     return pa.concat_tables(tables)
 
 
-def success_rates(columns: Mapping[str, Floats]) -> Measured:
-    """Success rates of pairs, from executions and successes of both sides and of `prior_`."""
-    prior, prior_successes = columns["prior_executions"], columns["prior_successes"]
+def shares(columns: Mapping[str, Floats], counted: str = "executions", hits: str = "successes") -> Measured:
+    """Shares of executions of pairs, from two counts of both sides and of `prior_`."""
+    prior, prior_successes = columns[f"prior_{counted}"], columns[f"prior_{hits}"]
     weight = np.minimum(prior, MOST_PRIOR_RUNS) / np.maximum(prior, 1)
-    runs, successes = columns["baseline_executions"], columns["baseline_successes"]
+    runs, successes = columns[f"baseline_{counted}"], columns[f"baseline_{hits}"]
     baseline = Shares(
         runs=runs - prior,
         successes=successes - prior_successes,
@@ -110,8 +117,8 @@ def success_rates(columns: Mapping[str, Floats]) -> Measured:
         prior_failures=0.5 + prior - prior_successes,
     )
     candidate = Shares(
-        runs=columns["candidate_executions"],
-        successes=columns["candidate_successes"],
+        runs=columns[f"candidate_{counted}"],
+        successes=columns[f"candidate_{hits}"],
         prior_successes=0.5 + weight * prior_successes,
         prior_failures=0.5 + weight * (prior - prior_successes),
     )
@@ -148,7 +155,17 @@ def _costs(columns: Mapping[str, Floats]) -> Measured:
 
 
 _SIDES = ("baseline", "candidate")
-_MEASURES = {SUCCESS_RATE: success_rates, RUNTIME: _runtimes, TOKENS: _tokens, COST: _costs}
+_MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Floats]], Measured]]] = {
+    SUCCESS_RATE: ("executions", shares),
+    TOOL_FAILURES: (
+        "runs_with_tool_calls", partial(shares, counted="runs_with_tool_calls", hits="runs_with_tool_failures"),
+    ),
+    LOOPS: ("runs_with_steps", partial(shares, counted="runs_with_steps", hits="runs_with_loops")),
+    RUNTIME: ("timed_runs", _runtimes),
+    TOKENS: ("runs_with_tokens", _tokens),
+    COST: ("runs_with_cost", _costs),
+}  # fmt: skip
+"""By measure, the count of executions that tell of it, and how it is computed."""
 
 
 def _means(columns: Mapping[str, Floats], side: str, count: str, total: str, squares: str) -> Means:
@@ -179,7 +196,7 @@ def _ratios(logs: list[Means], values: list[Floats]) -> Measured:
 
 
 def _rows(sums: pa.Table, measure: str, measured: Measured, margin: float) -> pa.Table:
-    """The rows of a measure, of pairs of which both sides tell of it."""
+    """The rows of a measure, a row per pair."""
     width = np.log1p(margin) if measured.is_ratio else margin
     difference = _difference(measured)
     verdicts = _verdicts(measured.low, measured.high, width, more_is_better=measure == SUCCESS_RATE)
@@ -201,8 +218,7 @@ def _rows(sums: pa.Table, measure: str, measured: Measured, margin: float) -> pa
         "verdict": pa.array(verdicts.tolist(), pa.string()),
         "more_runs": pa.array(more_runs.astype(np.int64), mask=~is_open | (more_runs <= 0)),
     }
-    told = (measured.baseline_runs > 0) & (measured.candidate_runs > 0)
-    return pa.table(columns).filter(pa.array(told))
+    return pa.table(columns)
 
 
 def _difference(measured: Measured) -> Floats:

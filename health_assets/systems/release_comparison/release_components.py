@@ -8,16 +8,27 @@ import ibis
 from ibis import ir
 
 from health_assets.scoring.exact_sums import as_number, exact_sum
+from health_assets.scoring.identities import with_columns_of_runs
 from health_assets.scoring.latency_buckets import bucket_of
 
 NOT_NAMED = ""
 """The version or model of executions that name none."""
 MOST_TOKENS = 10**8
 MOST_USD = 10_000.0
+_CALLS = ("tool_calls", "tool_failures", "steps", "repeated_steps")
 
 
-def release_components(executions: ir.Table) -> ir.Table:
-    """One row per hour, agent, version and model with an execution: every column of `release_components`."""
+def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Table:
+    """One row per hour, agent, version and model with an execution: every column of `release_components`.
+
+    Args:
+        executions: cleaned executions.
+        computed: rows of `computed_signals` of the same hours; None without any.
+    """
+    if computed is None:
+        executions = executions.mutate(**dict.fromkeys(_CALLS, ibis.literal(0)))
+    else:
+        executions = with_columns_of_runs(executions, computed, _CALLS)
     has_runtime = executions.succeeded & executions.runtime_s.notnull()
     tells_tokens = executions.input_tokens.notnull() | executions.output_tokens.notnull()
     told = sum(ibis.least(executions[name].fill_null(0), MOST_TOKENS) for name in ("input_tokens", "output_tokens"))
@@ -25,6 +36,7 @@ def release_components(executions: ir.Table) -> ir.Table:
         "hour",
         "agent_id",
         "succeeded",
+        *_CALLS,
         agent_version=executions.agent_version.fill_null(NOT_NAMED),
         model=executions.model.fill_null(NOT_NAMED),
         bucket=has_runtime.ifelse(bucket_of(executions.runtime_s), ibis.null("int16")).cast("int64"),
@@ -35,6 +47,10 @@ def release_components(executions: ir.Table) -> ir.Table:
     return rows.group_by(["hour", "agent_id", "agent_version", "model"]).aggregate(
         executions=rows.count(),
         successes=rows.count(where=rows.succeeded),
+        runs_with_tool_calls=rows.count(where=rows.tool_calls > 0),
+        runs_with_tool_failures=rows.count(where=rows.tool_failures > 0),
+        runs_with_steps=rows.count(where=rows.steps > 0),
+        runs_with_loops=rows.count(where=rows.repeated_steps > 0),
         timed_runs=rows.bucket.count(),
         runtime_buckets=rows.bucket.sum().fill_null(0),
         squared_runtime_buckets=(rows.bucket * rows.bucket).sum().fill_null(0),

@@ -15,6 +15,10 @@ class ReleaseComponent(Hourly, table=True):
     model: str = text("Model that executions name; empty where they name none.", key=True)
     executions: int = count("Executions that ended in the hour.")
     successes: int = count("Executions that succeeded.")
+    runs_with_tool_calls: int = count("Executions with a tool call.")
+    runs_with_tool_failures: int = count("Executions with a tool call that failed.")
+    runs_with_steps: int = count("Executions with a tool call of known arguments or a model call of known answer.")
+    runs_with_loops: int = count("Executions of them that repeat a step.")
     timed_runs: int = count("Executions that succeeded and tell their runtime.")
     runtime_buckets: int = count("Sum of the latency buckets of their runtimes: logarithms in steps of 2%.")
     squared_runtime_buckets: int = count("Sum of the squares of these buckets.")
@@ -35,7 +39,8 @@ class ReleaseComparison(AsOf, table=True):
     dimension: str = text("What is compared: `version` or `model`.", key=True)
     candidate: str = text("The new version or model.", key=True)
     measure: str = text(
-        "`success_rate`; `runtime` of successes, a geometric mean; `tokens` or `cost` of executions, means.",
+        "`success_rate`, `tool_failures` or `loops`, shares of executions; `runtime` of successes, a geometric mean; "
+        "`tokens` or `cost` of executions, means.",
         key=True,
     )
     baseline: str = text("The version or model that ran most in the comparison's hours before the new one.")
@@ -48,7 +53,7 @@ class ReleaseComparison(AsOf, table=True):
     )
     candidate_value: float | None = number("Value of the new one, likewise.")
     difference: float | None = number(
-        "Of success_rate candidate_value - baseline_value, of the others candidate_value / baseline_value - 1."
+        "Of shares candidate_value - baseline_value, of the others candidate_value / baseline_value - 1."
     )
     difference_low: float | None = number(
         "Lower end of the 95% confidence sequence of the difference. Null where there is none yet."

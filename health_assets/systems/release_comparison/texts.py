@@ -5,15 +5,21 @@ from health_assets.systems.release_comparison.comparisons import Comparison
 from health_assets.systems.release_comparison.names import (
     BETTER,
     COST,
+    LOOPS,
     RUNTIME,
     SAME,
+    SHARES,
     SUCCESS_RATE,
     TOKENS,
+    TOOL_FAILURES,
     UNDECIDED,
     WORSE,
 )
 
-NAMES = {SUCCESS_RATE: "success rate", RUNTIME: "runtime", TOKENS: "tokens a run", COST: "cost a run"}
+NAMES = {
+    SUCCESS_RATE: "success rate", TOOL_FAILURES: "tool failures", LOOPS: "loops", RUNTIME: "runtime",
+    TOKENS: "tokens a run", COST: "cost a run",
+}  # fmt: skip
 VERDICT_TEXTS = {WORSE: "worse", BETTER: "better", SAME: "no difference that matters", UNDECIDED: "not enough yet"}
 NOTHING = "–"
 
@@ -22,7 +28,7 @@ def value_text(measure: str, value: float | None) -> str:
     """A value with its unit; a dash for none."""
     if value is None:
         return NOTHING
-    if measure == SUCCESS_RATE:
+    if measure in SHARES:
         return share(value)
     if measure == RUNTIME:
         return duration(value)
@@ -35,7 +41,7 @@ def difference_text(row: Comparison) -> str:
     """The difference with its interval: `-13.7 points (-22.3 to -5.5)`, or `+12 % (3 to 21)`."""
     if row["difference"] is None:
         return NOTHING
-    decimals, unit = (1, " points") if row["measure"] == SUCCESS_RATE else (0, "%")
+    decimals, unit = (1, " points") if row["measure"] in SHARES else (0, "%")
     text = f"{100 * row['difference']:+,.{decimals}f}{unit}"
     if row["difference_low"] is None:
         return text

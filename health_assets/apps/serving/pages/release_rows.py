@@ -11,7 +11,7 @@ from typing import Any
 from health_assets.apps.serving.pages.look import Look
 from health_assets.core.hours import HourRange
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
-from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, VERDICTS, VERSION
+from health_assets.systems.release_comparison.names import MEASURES, SHARES, SUCCESS_RATE, VERDICTS, VERSION
 from health_assets.systems.release_comparison.texts import NAMES, difference_text, value_text, verdict_text
 
 RELEASES_SHOWN = 6
@@ -120,8 +120,10 @@ def interval(measure: Mapping[str, Any]) -> Interval | None:
 
 
 def _better(measure: Mapping[str, Any], difference: float) -> float:
-    """How much better a difference is: of the success rate itself, of ratios the logarithm, of which less is better."""
-    return difference if measure["measure"] == SUCCESS_RATE else -math.log1p(max(difference, LEAST_RATIO))
+    """How much better a difference is: of the success rate itself, of other shares and logarithms of ratios less."""
+    if measure["measure"] in SHARES:
+        return difference if measure["measure"] == SUCCESS_RATE else -difference
+    return -math.log1p(max(difference, LEAST_RATIO))
 
 
 @dataclass(frozen=True, kw_only=True)
