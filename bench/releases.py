@@ -14,7 +14,8 @@ from rich.table import Table
 from scipy.stats import norm
 
 from health_assets.scoring.confidence_sequences import Floats
-from health_assets.systems.release_comparison.release_comparison import shares
+from health_assets.systems.release_comparison.release_comparison import success_rates
+from health_assets.systems.release_comparison.release_components import SESSION_PAIRS
 
 POWER = 0.8
 NAIVE_FROM_RUNS = 30
@@ -33,6 +34,7 @@ class Release:
         new_per_hour: executions of the new version an hour.
         beside_per_hour: executions of the old version an hour beside the new one.
         session_runs: how many executions in a row share one outcome.
+        tells_sessions: whether they name one session.
         is_bursty: whether all of a day's executions come in one hour.
     """
 
@@ -43,6 +45,7 @@ class Release:
     new_per_hour: float = 10
     beside_per_hour: float = 0
     session_runs: int = 1
+    tells_sessions: bool = True
     is_bursty: bool = False
 
     @property
@@ -78,6 +81,14 @@ RELEASES = (
     Release(name="nothing changed, all runs of a day in one hour", old=0.95, new=0.95, is_bursty=True),
     Release(name="nothing changed, a tenth of the traffic", old=0.95, new=0.95, new_per_hour=1, beside_per_hour=9),
     Release(name="nothing changed, five runs share an outcome", old=0.95, new=0.95, session_runs=5),
+    Release(
+        name="the same without a session",
+        old=0.95,
+        new=0.95,
+        session_runs=5,
+        tells_sessions=False,
+    ),
+    Release(name="10 points worse, five runs share an outcome", old=0.95, new=0.85, session_runs=5),
     Release(name="10 points worse", old=0.95, new=0.85),
     Release(name="5 points worse", old=0.95, new=0.90),
     Release(name="2 points worse", old=0.95, new=0.93),
@@ -130,14 +141,14 @@ def _before(random: np.random.Generator, release: Release, count: int, hours: in
     half = hours // 2
     for hours_of_part, sides in ((hours - half, ("prior", "baseline")), (half, ("baseline",))):
         runs = random.poisson(release.old_per_hour * hours_of_part, count)
-        successes = _successes(random, release.old, runs, release)
+        sums = _sums(random, release.old, runs, release)
         for side in sides:
-            columns[f"{side}_executions"] += runs
-            columns[f"{side}_successes"] += successes
+            for name, values in zip(_COUNTS, sums, strict=True):
+                columns[f"{side}_{name}"] += values
     return columns
 
 
-_COUNTS = ("executions", "successes")
+_COUNTS = ("executions", "successes", *SESSION_PAIRS)
 
 
 def _runs(random: np.random.Generator, release: Release, per_hour: float, count: int, hour: int) -> Floats:
@@ -146,23 +157,30 @@ def _runs(random: np.random.Generator, release: Release, per_hour: float, count:
     return random.poisson(per_hour, count)
 
 
-def _successes(random: np.random.Generator, rate: float, runs: Floats, release: Release) -> Floats:
-    sessions, rest = np.divmod(runs.astype(int), release.session_runs)
-    of_rest = rest * (random.random(len(runs)) < rate)
-    return random.binomial(sessions, rate) * release.session_runs + of_rest
+def _sums(random: np.random.Generator, rate: float, runs: Floats, release: Release) -> tuple[Floats, ...]:
+    """The sums of `_COUNTS` of runs, of which each session shares one outcome; the last session may be shorter."""
+    size = release.session_runs
+    sessions, rest = np.divmod(runs.astype(int), size)
+    succeeded, rest_succeeded = random.binomial(sessions, rate), random.random(len(runs)) < rate
+    successes = succeeded * size + rest * rest_succeeded
+    if not release.tells_sessions:
+        return runs, successes, *[np.zeros(len(runs))] * len(SESSION_PAIRS)
+    pairs = sessions * size * (size - 1) + rest * (rest - 1)
+    pairs_succeeded = succeeded * size * (size - 1) + rest * (rest - 1) * rest_succeeded
+    return runs, successes, pairs, pairs_succeeded, pairs_succeeded
 
 
 def _add(
     random: np.random.Generator, columns: dict[str, Floats], side: str, rate: float, runs: Floats, release: Release
 ) -> None:
-    columns[f"{side}_executions"] += runs
-    columns[f"{side}_successes"] += _successes(random, rate, runs, release)
+    for name, values in zip(_COUNTS, _sums(random, rate, runs, release), strict=True):
+        columns[f"{side}_{name}"] += values
 
 
 def _sides(columns: dict[str, Floats]) -> tuple[np.ndarray, np.ndarray]:
     """Whether the new version is better, and whether it is worse."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        measured = shares(columns)
+        measured = success_rates(columns)
     return measured.low > 0, measured.high < 0
 
 

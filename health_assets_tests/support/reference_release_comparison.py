@@ -6,6 +6,7 @@ Nothing here imports the product. Where the product searches for a multiplier, t
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from scipy.optimize import brentq, minimize_scalar
 
@@ -79,7 +80,8 @@ def measured(
     for measure, is_hit in HITS.items():
         told = [[run for run in side if is_hit(run) is not None] for side in (prior, old, new)]
         if told[1] and told[2]:
-            rows.append({**pair, **common, **shares(measure, is_hit, *told, margin)})
+            effect = design_effect([*old, *new]) if measure == "success_rate" else 1.0
+            rows.append({**pair, **common, **shares(measure, is_hit, *told, margin, effect)})
     for measure, value in (("runtime", runtime_bucket), ("tokens", tokens), ("cost", cost)):
         numbers = [[told for run in side if (told := value(run)) is not None] for side in (old, new)]
         if all(numbers):
@@ -106,11 +108,29 @@ IsHit = Callable[[Record], bool | None]
 HITS: dict[str, IsHit] = {"success_rate": succeeded, "tool_failures": has_tool_failure, "loops": repeats_itself}
 
 
+def design_effect(runs: list[Record]) -> float:
+    """The variance of the number of successes over that of independent runs, by the residuals of sessions."""
+    share = sum(map(succeeded, runs)) / len(runs)  # type: ignore[arg-type]
+    sessions: dict[Any, float] = {}
+    for place, run in enumerate(runs):
+        names = (run["_hour"], run.get("agent_version"), run.get("model"), run.get("session_id"))
+        key = names if run.get("session_id") is not None else place
+        sessions[key] = sessions.get(key, 0.0) + bool(succeeded(run)) - share
+    independent = len(runs) * share * (1 - share)
+    return max(1.0, sum(rest**2 for rest in sessions.values()) / independent) if independent > 0 else 1.0
+
+
 def shares(
-    measure: str, is_hit: IsHit, prior: list[Record], old: list[Record], new: list[Record], margin: float
+    measure: str,
+    is_hit: IsHit,
+    prior: list[Record],
+    old: list[Record],
+    new: list[Record],
+    margin: float,
+    effect: float,
 ) -> Record:
-    def counted(runs: list[Record]) -> tuple[int, int]:
-        return len(runs), sum(bool(is_hit(run)) for run in runs)
+    def counted(runs: list[Record]) -> tuple[float, float]:
+        return len(runs) / effect, sum(bool(is_hit(run)) for run in runs) / effect
 
     before = counted(prior)
     weight = min(before[0], PRIOR_RUNS) / before[0] if before[0] else 0.0
@@ -125,17 +145,17 @@ def shares(
     above, below = ("better", "worse") if measure == "success_rate" else ("worse", "better")
     verdict = word(low, high, margin, above=above, below=below)
     return {
-        "measure": measure, "baseline_runs": all_old[0], "candidate_runs": own_new[0],
+        "measure": measure, "baseline_runs": len(old), "candidate_runs": len(new),
         "baseline_value": values[0], "candidate_value": values[1], "difference": difference,
         "difference_low": low, "difference_high": high, "margin": margin, "verdict": verdict,
-        "more_runs": more(own_new[0], low, high, difference, margin) if verdict == "not_enough_yet" else None,
+        "more_runs": more(len(new), low, high, difference, margin) if verdict == "not_enough_yet" else None,
     }  # fmt: skip
 
 
 Evidence = tuple[Callable[[float], float], float]
 
 
-def evidence(runs: int, successes: int, a: float, b: float) -> Evidence:
+def evidence(runs: float, successes: float, a: float, b: float) -> Evidence:
     """ln M as a function of the share, and the share at which it is least."""
 
     def log_m(share: float) -> float:

@@ -138,6 +138,7 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
         fields = {
             "agent_version": version,
             "model": random.choice([None, "m", "n"]) if place > 3 else "m",
+            "session_id": random.choice([None, f"{agent_id} {place} {random.randrange(9)}"]),
             "input_tokens": random.choice([None, 0, random.randrange(10**4)]),
             "output_tokens": random.choice([None, random.randrange(10**9)]),
             "cost_usd": random.choice([None, 0, random.random(), random.random() * 10**5]),
@@ -255,6 +256,7 @@ def test_without_any_run_nothing_is_known() -> None:
     [
         (Release(name="nothing changed", old=0.9, new=0.9, old_per_hour=5, new_per_hour=5), 0.2),
         (Release(name="few runs", old=0.9, new=0.9, old_per_hour=0.2, new_per_hour=0.2), 0.0),
+        (Release(name="sessions", old=0.9, new=0.9, session_runs=5), 0.5),
         (Release(name="beside", old=0.7, new=0.7, new_per_hour=1, beside_per_hour=9, is_bursty=True), 0.05),
     ],
     ids=lambda value: value.name if isinstance(value, Release) else None,

@@ -21,6 +21,8 @@ RELEASE_COMPONENTS = Suite(
             name="parts_are_within_the_whole",
             expectations=[
                 *at_least("executions", "successes"),
+                *at_least("session_pairs", "session_pairs_first_succeeded"),
+                *at_least("session_pairs_first_succeeded", "session_pairs_both_succeeded"),
                 *at_least("executions", "runs_with_tool_calls"),
                 *at_least("runs_with_tool_calls", "runs_with_tool_failures"),
                 *at_least("executions", "runs_with_steps"),

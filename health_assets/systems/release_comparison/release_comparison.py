@@ -4,11 +4,14 @@ By measure, with the 95 % confidence sequence of the difference (`scoring.confid
 
 | measure | of | difference |
 |---|---|---|
-| success_rate | executions | new - old; exact for any number of executions |
-| tool_failures | executions with a tool call, of which one failed | likewise |
+| success_rate | executions | new - old; exact for any number of executions, each of a session of its own |
+| tool_failures | executions with a tool call, of which one failed | new - old; exact for any number |
 | loops | executions whose steps are known, of which one repeats an earlier one | likewise |
 | runtime | the logarithm of the runtime of successes | new / old - 1, of geometric means |
 | tokens, cost | executions that tell them | new / old - 1, of means; the logarithm of a mean by the delta method |
+
+Executions of one session may share an outcome. So success rates count them as fewer, by the design effect that pairs
+of them show; with sessions of several executions their intervals hold in the limit of many.
 
 Intervals of the last three hold in the limit of many, so none is given before each side has `FEWEST_RUNS`.
 
@@ -42,6 +45,7 @@ from health_assets.systems.release_comparison.names import (
     UNDECIDED,
     WORSE,
 )
+from health_assets.systems.release_comparison.release_components import SESSION_PAIRS
 
 ALPHA = 0.05
 FEWEST_RUNS = 100
@@ -105,29 +109,49 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def shares(columns: Mapping[str, Floats], counted: str = "executions", hits: str = "successes") -> Measured:
+def success_rates(columns: Mapping[str, Floats]) -> Measured:
+    """Success rates of pairs: executions of one session that share an outcome count as fewer."""
+    return _shares(columns, "executions", "successes", _design_effect(columns))
+
+
+def _design_effect(columns: Mapping[str, Floats]) -> Floats:
+    """How many times the variance of success rates is that of independent executions, at least 1.
+
+    Executions of a session add the covariance of each pair of them to the variance (Kish, "Survey Sampling", 1965).
+    """
+    runs, successes, pairs, first, both = (
+        columns[f"baseline_{name}"] + columns[f"candidate_{name}"]
+        for name in ("executions", "successes", *SESSION_PAIRS)
+    )
+    share = successes / runs
+    variance = runs * share * (1 - share)
+    covariance = both - 2 * share * first + share * share * pairs
+    return np.where(variance > 0, np.maximum(1.0, 1 + covariance / variance), 1.0)
+
+
+def _shares(columns: Mapping[str, Floats], counted: str, hits: str, design_effect: Floats | float = 1.0) -> Measured:
     """Shares of executions of pairs, from two counts of both sides and of `prior_`."""
-    prior, prior_successes = columns[f"prior_{counted}"], columns[f"prior_{hits}"]
+    prior, prior_successes = columns[f"prior_{counted}"] / design_effect, columns[f"prior_{hits}"] / design_effect
     weight = np.minimum(prior, MOST_PRIOR_RUNS) / np.maximum(prior, 1)
     runs, successes = columns[f"baseline_{counted}"], columns[f"baseline_{hits}"]
     baseline = Shares(
-        runs=runs - prior,
-        successes=successes - prior_successes,
+        runs=runs / design_effect - prior,
+        successes=successes / design_effect - prior_successes,
         prior_successes=0.5 + prior_successes,
         prior_failures=0.5 + prior - prior_successes,
     )
     candidate = Shares(
-        runs=columns[f"candidate_{counted}"],
-        successes=columns[f"candidate_{hits}"],
+        runs=columns[f"candidate_{counted}"] / design_effect,
+        successes=columns[f"candidate_{hits}"] / design_effect,
         prior_successes=0.5 + weight * prior_successes,
         prior_failures=0.5 + weight * (prior - prior_successes),
     )
     low, high = difference_of_shares(baseline, candidate, ALPHA)
     return Measured(
         baseline_runs=runs,
-        candidate_runs=candidate.runs,
+        candidate_runs=columns[f"candidate_{counted}"],
         baseline_value=successes / runs,
-        candidate_value=candidate.successes / candidate.runs,
+        candidate_value=columns[f"candidate_{hits}"] / columns[f"candidate_{counted}"],
         low=low,
         high=high,
         is_ratio=False,
@@ -156,11 +180,11 @@ def _costs(columns: Mapping[str, Floats]) -> Measured:
 
 _SIDES = ("baseline", "candidate")
 _MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Floats]], Measured]]] = {
-    SUCCESS_RATE: ("executions", shares),
+    SUCCESS_RATE: ("executions", success_rates),
     TOOL_FAILURES: (
-        "runs_with_tool_calls", partial(shares, counted="runs_with_tool_calls", hits="runs_with_tool_failures"),
+        "runs_with_tool_calls", partial(_shares, counted="runs_with_tool_calls", hits="runs_with_tool_failures"),
     ),
-    LOOPS: ("runs_with_steps", partial(shares, counted="runs_with_steps", hits="runs_with_loops")),
+    LOOPS: ("runs_with_steps", partial(_shares, counted="runs_with_steps", hits="runs_with_loops")),
     RUNTIME: ("timed_runs", _runtimes),
     TOKENS: ("runs_with_tokens", _tokens),
     COST: ("runs_with_cost", _costs),

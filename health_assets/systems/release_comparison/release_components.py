@@ -10,11 +10,15 @@ from ibis import ir
 from health_assets.scoring.exact_sums import as_number, exact_sum
 from health_assets.scoring.identities import with_columns_of_runs
 from health_assets.scoring.latency_buckets import bucket_of
+from health_assets.scoring.relations import lookup
 
 NOT_NAMED = ""
 """The version or model of executions that name none."""
 MOST_TOKENS = 10**8
 MOST_USD = 10_000.0
+SESSION_PAIRS = ("session_pairs", "session_pairs_first_succeeded", "session_pairs_both_succeeded")
+"""Ordered pairs of executions of one session in the hour: what tells whether they share an outcome."""
+_KEYS = ("hour", "agent_id", "agent_version", "model")
 _CALLS = ("tool_calls", "tool_failures", "steps", "repeated_steps")
 
 
@@ -25,6 +29,7 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         executions: cleaned executions.
         computed: rows of `computed_signals` of the same hours; None without any.
     """
+    pairs = _pairs_of_sessions(executions)
     if computed is None:
         executions = executions.mutate(**dict.fromkeys(_CALLS, ibis.literal(0)))
     else:
@@ -37,14 +42,13 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         "agent_id",
         "succeeded",
         *_CALLS,
-        agent_version=executions.agent_version.fill_null(NOT_NAMED),
-        model=executions.model.fill_null(NOT_NAMED),
+        **_names(executions),
         bucket=has_runtime.ifelse(bucket_of(executions.runtime_s), ibis.null("int16")).cast("int64"),
         tokens_told=tells_tokens.ifelse(ibis.least(told, MOST_TOKENS), ibis.null("int64")),
         usd=executions.cost_usd.notnull().ifelse(ibis.least(executions.cost_usd, MOST_USD), ibis.null("float64")),
     )
     kilotokens = rows.tokens_told / 1000.0
-    return rows.group_by(["hour", "agent_id", "agent_version", "model"]).aggregate(
+    sums = rows.group_by(_KEYS).aggregate(
         executions=rows.count(),
         successes=rows.count(where=rows.succeeded),
         runs_with_tool_calls=rows.count(where=rows.tool_calls > 0),
@@ -60,4 +64,25 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         runs_with_cost=rows.usd.count(),
         cost_usd=as_number(exact_sum(rows.usd)).fill_null(0.0),
         squared_cost_usd2=as_number(exact_sum(rows.usd * rows.usd)).fill_null(0.0),
+    )
+    return lookup(sums, pairs, _KEYS).fill_null(dict.fromkeys(SESSION_PAIRS, 0))
+
+
+def _names(executions: ir.Table) -> dict[str, ir.StringValue]:
+    return {name: executions[name].fill_null(NOT_NAMED) for name in ("agent_version", "model")}
+
+
+def _pairs_of_sessions(executions: ir.Table) -> ir.Table:
+    """`_KEYS` and `SESSION_PAIRS`, of the parts of hours in which a session has several executions."""
+    rows = executions.filter(executions.session_id.notnull())
+    rows = rows.select("hour", "agent_id", "session_id", "succeeded", **_names(rows))
+    of_sessions = rows.group_by([*_KEYS, "session_id"]).aggregate(
+        executions=rows.count(), successes=rows.count(where=rows.succeeded)
+    )
+    several = of_sessions.filter(of_sessions.executions > 1)
+    others = several.executions - 1
+    return several.group_by(_KEYS).aggregate(
+        session_pairs=(several.executions * others).sum(),
+        session_pairs_first_succeeded=(several.successes * others).sum(),
+        session_pairs_both_succeeded=(several.successes * (several.successes - 1)).sum(),
     )
