@@ -3,14 +3,16 @@
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from health_assets.apps.serving.audit import audited, current_user, warehouse_name
 from health_assets.cli.speaking import TargetsOption, WarehouseOption, console, readable_errors, settings_of
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.settings import Settings
+
+if TYPE_CHECKING:
+    from health_assets.core.settings import Settings
 
 TROUBLE = 3
 """Exit code of `alerts` where the pipeline itself is in trouble, whatever the health of the agents is."""
@@ -186,7 +188,7 @@ def _test_channels(path: Path | None) -> None:
         sys.exit(1)
 
 
-def _tell_now(settings: Settings, path: Path | None) -> None:
+def _tell_now(settings: "Settings", path: Path | None) -> None:
     with console.status("judging"):
         from health_assets.apps.alerts.config import load_alerts
         from health_assets.apps.alerts.ticking import tick
@@ -196,7 +198,7 @@ def _tell_now(settings: Settings, path: Path | None) -> None:
     console.print(f"{done}.", markup=False)
 
 
-def _show_alerts(settings: Settings, days: int, *, is_configured: bool) -> bool:
+def _show_alerts(settings: "Settings", days: int, *, is_configured: bool) -> bool:
     """Show all that is wrong; gives whether an hour is late or a log cannot be read."""
     with console.status("loading"):
         from health_assets.apps.report.incidents_block import print_alerts, print_troubles

@@ -33,11 +33,11 @@ from health_assets.core import json_logs
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.importing import without_collections
-from health_assets.core.settings import Settings, load_settings
 from health_assets.core.wording import seconds_of
 
 if TYPE_CHECKING:
     from health_assets.consumer import Answer
+    from health_assets.core.settings import Settings
     from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 
 
@@ -194,6 +194,7 @@ def demo(
     from health_assets.cli.demo import Demo
     from health_assets.cli.local_spark import local_spark
     from health_assets.cli.own_sessions import OwnSessions, show_sessions
+    from health_assets.core.settings import load_settings
 
     if mine:
         with readable_errors():
@@ -219,6 +220,7 @@ def dev(
     """Start Dagster's page with its schedules and sensors, for logs of your own or else for the demo."""
     from health_assets.cli.demo import Demo
     from health_assets.cli.dev import WHOLE_LINEAGE, command, replace_process, unseen_hours, what_to_show, with_home
+    from health_assets.core.settings import load_settings
 
     with readable_errors():
         shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
@@ -284,6 +286,7 @@ def check(
     answer.
     """
     from health_assets.consumer import advise, display, fetch_health
+    from health_assets.core.settings import load_settings
 
     with readable_errors():
         is_allowed = allow_private or load_settings().allow_private_addresses
@@ -430,6 +433,7 @@ def new_token(
 ) -> None:
     """Make a token of the endpoint: print it, this once, and the lines to keep, from which it does not follow."""
     from health_assets.apps.serving import tokens
+    from health_assets.core.settings import load_settings
 
     with readable_errors():
         expires = datetime.now(UTC).replace(microsecond=0) + timedelta(days=days) if days else None
@@ -439,7 +443,7 @@ def new_token(
             typer.echo(f"to keep in the file of HEALTH_TOKENS_FILE:\n\ntokens:\n{kept.lines()}")
 
 
-def _require_targets(settings: Settings) -> None:
+def _require_targets(settings: "Settings") -> None:
     """Refuse a targets file that cannot be used.
 
     Raises:
@@ -450,7 +454,7 @@ def _require_targets(settings: Settings) -> None:
     load_targets(settings.targets)
 
 
-def _survey(settings: Settings, agents: Sequence["RegisteredAgent"]) -> None:
+def _survey(settings: "Settings", agents: Sequence["RegisteredAgent"]) -> None:
     with console.status("loading"):
         from health_assets.systems.survey import surveying
         from health_assets.systems.survey.report import print_block, probing_bar

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from health_assets.cli.speaking import TargetsOption, console, readable_errors, settings_of
-from health_assets.core.settings import load_settings
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 
@@ -51,6 +50,7 @@ def inspect(
 def formats() -> None:
     """List the formats of logs that are read, and what becomes of each."""
     from health_assets.apps.inspecting.block import print_formats
+    from health_assets.core.settings import load_settings
     from health_assets.logs.formats import DESCRIPTIONS
     from health_assets.logs.formats.format_settings import FormatSettings
 

@@ -18,10 +18,10 @@ from health_assets.cli.speaking import MOST_TOLD, console, say
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import EVER, HourGroups, HourRange
 from health_assets.core.importing import without_collections
-from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
 
 if TYPE_CHECKING:
+    from health_assets.core.settings import Settings
     from health_assets.pipeline.ingest_report import IngestReport
     from health_assets.pipeline.partition_selection import PartitionSelection
     from health_assets.warehouse.store import Guard
@@ -31,7 +31,7 @@ NOT_AS_A_WHOLE = "steps before it are kept, tables of later ones are as they wer
 
 
 def hours_asked_for(
-    settings: Settings, start: str | None, end: str | None, *, full_refresh: bool = False
+    settings: "Settings", start: str | None, end: str | None, *, full_refresh: bool = False
 ) -> "PartitionSelection":
     """The hours named, from and to those of the logs where one is not; tells how they were chosen.
 
@@ -62,14 +62,14 @@ def hours_asked_for(
     return wanted
 
 
-def _write_lock_to_load(settings: Settings) -> AbstractContextManager["Guard | None"]:
+def _write_lock_to_load(settings: "Settings") -> AbstractContextManager["Guard | None"]:
     from health_assets.cli.running import write_lock_of_command
 
     return write_lock_of_command(settings, say)
 
 
 def materialize_hours(
-    settings: Settings,
+    settings: "Settings",
     hours: HourRange | HourGroups,
     since: float,
     systems: Collection[str] = (),
@@ -95,7 +95,7 @@ def materialize_hours(
 
 
 def _show_what_is_up_to_date(
-    settings: Settings, hours: HourRange | HourGroups, since: float, systems: Collection[str]
+    settings: "Settings", hours: HourRange | HourGroups, since: float, systems: Collection[str]
 ) -> bool:
     """Show the results without a run, if a run could change nothing of them; gives whether they were shown."""
     with console.status("looking for what has changed"), without_collections():
@@ -148,7 +148,7 @@ def _show_what_is_up_to_date(
 
 
 def _run(
-    settings: Settings,
+    settings: "Settings",
     hours: HourRange | HourGroups,
     since: float,
     systems: Collection[str],

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -11,10 +11,12 @@ from rich.text import Text
 from health_assets.cli.speaking import WarehouseOption, console, readable_errors, settings_of
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
-from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
 from health_assets.systems.release_comparison.names import MEASURES, MODEL, SUCCESS_RATE, VERSION
-from health_assets.warehouse.session import Session
+
+if TYPE_CHECKING:
+    from health_assets.core.settings import Settings
+    from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 50
 """Agents of a table, since a large fleet has more than anybody reads."""
@@ -124,7 +126,7 @@ def gate(
     raise typer.Exit(exit_code_of(reasons))
 
 
-def _hours(session: Session, settings: Settings, asked: str | None) -> HourRange:
+def _hours(session: "Session", settings: "Settings", asked: str | None) -> HourRange:
     """The hours in which the newest comparison of a release is looked for: as many as a release is compared.
 
     Raises:

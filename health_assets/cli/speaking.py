@@ -8,15 +8,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
 from health_assets.core.errors import HealthAssetsError, WriteLockTimeoutError
 from health_assets.core.raw_roots import RawRoot, raw_root
-from health_assets.core.settings import Settings, load_settings
 from health_assets.core.terminal import printable
+
+if TYPE_CHECKING:
+    from health_assets.core.settings import Settings
 
 console = Console(width=None if sys.stdout.isatty() else 120, emoji=False)
 errors = Console(stderr=True, emoji=False)  # an error for want of memory cannot load their table
@@ -36,12 +38,14 @@ WarehouseOption = Annotated[
 ]
 
 
-def settings_of(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> Settings:
+def settings_of(raw: RawRoot | None, targets: Path | None, warehouse: str | None) -> "Settings":
     """The settings, with what options name in place of theirs.
 
     Raises:
         HealthAssetsError: they cannot be so.
     """
+    from health_assets.core.settings import load_settings
+
     given = {"raw": raw and raw_root(raw), "targets": targets, "warehouse": warehouse}
     settings = load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
     if settings.lake_among_logs is not None:

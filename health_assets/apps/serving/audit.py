@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from health_assets.core import json_lines
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.settings import Settings
 from health_assets.core.terminal import printable
-from health_assets.warehouse.location import database_of, is_postgres, ledger_of, path_of
+
+if TYPE_CHECKING:
+    from health_assets.core.settings import Settings
 
 MOST_TOLD = 1000
 
@@ -40,7 +41,7 @@ class UnwritableLogError(HealthAssetsError):
 
 
 @contextmanager
-def audited(settings: Settings, what: str, **details: Any) -> Iterator[None]:
+def audited(settings: "Settings", what: str, **details: Any) -> Iterator[None]:
     """Note a change, and when the block ends, how that ended.
 
     How it ended stays what it is where that cannot be noted; a sentence on standard error says so.
@@ -65,7 +66,7 @@ def audited(settings: Settings, what: str, **details: Any) -> Iterator[None]:
     _note_end(settings, change, what, {"outcome": "done"})
 
 
-def note_change(settings: Settings, what: str, details: dict[str, Any]) -> None:
+def note_change(settings: "Settings", what: str, details: dict[str, Any]) -> None:
     """Note a change that has been made.
 
     Raises:
@@ -74,17 +75,19 @@ def note_change(settings: Settings, what: str, details: dict[str, Any]) -> None:
     _note(settings, secrets.token_hex(8), what, {**details, "outcome": "done"})
 
 
-def warehouse_name(settings: Settings) -> str:
+def warehouse_name(settings: "Settings") -> str:
     """The warehouse, or the ledger of one on a cluster, as it may be shown, without a password.
 
     Raises:
         HealthAssetsError: its URL cannot be read.
     """
+    from health_assets.warehouse.location import database_of, is_postgres, ledger_of, path_of  # SQLAlchemy, 0.3 s
+
     account = ledger_of(settings)
     return database_of(account).name if is_postgres(account) else str(path_of(account))
 
 
-def _note(settings: Settings, change: str, what: str, details: dict[str, Any]) -> None:
+def _note(settings: "Settings", change: str, what: str, details: dict[str, Any]) -> None:
     path = settings.audit_log
     if path is None:
         return
@@ -96,7 +99,7 @@ def _note(settings: Settings, change: str, what: str, details: dict[str, Any]) -
         raise UnwritableLogError(path, error) from error
 
 
-def _note_end(settings: Settings, change: str, what: str, details: dict[str, Any]) -> None:
+def _note_end(settings: "Settings", change: str, what: str, details: dict[str, Any]) -> None:
     """Note how a change ended, or say that it cannot be noted: what has been changed is changed."""
     try:
         _note(settings, change, what, details)
