@@ -15,7 +15,7 @@ export SPARK_HOME
 # pytest keeps its rewritten tests, and every process of the tests what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test nightly check style bench fuzz hostile soak pins sbom audit spark dev lint docs system schema clean
+.PHONY: demo test nightly check style bench fuzz hostile soak dist pins sbom audit spark dev lint docs system schema clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -63,6 +63,10 @@ hostile: $(STAMP)
 ## soak: a whole installation for MINUTES (30) with SEED (1): a live writer, kills, restarts, a full disk; PostgreSQL or ENGINE=duckdb
 soak: $(STAMP)
 	$(BIN)/python -m health_assets_tests.soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) --engine $(or $(ENGINE),postgres)
+
+## dist: the wheel and the source distribution of the last commit, built twice; fails where the two differ
+dist: $(STAMP)
+	$(BIN)/python supply_chain.py dist
 
 ## pins: write requirements-hashed.txt, exact versions with hashes, for pip install --require-hashes
 pins: $(SUPPLY_STAMP)
@@ -122,4 +126,4 @@ $(SUPPLY_STAMP): $(STAMP)
 	touch $(SUPPLY_STAMP)
 
 clean:
-	rm -rf $(VENV) $(SPARK_VENV) build requirements-hashed.txt sbom.cdx.json *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(SPARK_VENV) build dist requirements-hashed.txt sbom.cdx.json *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,16 +1,19 @@
-"""What the project is made of, for who installs it: `python supply_chain.py pins | sbom | audit`.
+"""What the project is made of, for who installs it: `python supply_chain.py dist | pins | sbom | audit`.
 
+    dist    dist/: the wheel and the source distribution of the last commit, built twice; fails where the two differ
     pins    requirements-hashed.txt: exact versions with the hashes of their files, as the registry gives them
     sbom    sbom.cdx.json: CycloneDX, of an environment into which those pins were installed with their hashes checked
     audit   known vulnerabilities of the pins; exit code 0: none is known, 1: some are, 3: nobody could tell
 
-Neither file names an index or a path of this machine; a run that would write one fails. `pip install
+No file names an index or a path of this machine; a run that would write one fails. `pip install
 'health-assets[supply]'` brings the tools. Which registry is asked is the business of pip and uv, as they are set up.
 """
 
 import argparse
+import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent
+DIST = ROOT / "dist"
 PINS = ROOT / "requirements-hashed.txt"
 SBOM = ROOT / "sbom.cdx.json"
 EXTRAS = ("postgres", "s3", "judge")
@@ -33,17 +37,47 @@ NONE_KNOWN, SOME_KNOWN, NOBODY_TOLD = 0, 1, 3
 def main() -> None:
     """Do what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["pins", "sbom", "audit"])
+    parser.add_argument("what", choices=["dist", "pins", "sbom", "audit"])
     parser.add_argument("--extras", nargs="*", default=EXTRAS, help=f"extras to pin; by default {' '.join(EXTRAS)}")
     parser.add_argument("--service", default="pypi", choices=["pypi", "osv"], help="who is asked for vulnerabilities")
     parser.add_argument("--service-url", help="its address, where it is another than the public one (osv)")
     chosen = parser.parse_args()
-    if chosen.what == "pins":
+    if chosen.what == "dist":
+        write_dist()
+    elif chosen.what == "pins":
         write_pins(chosen.extras)
     elif chosen.what == "sbom":
         write_sbom()
     else:
         raise SystemExit(audit(chosen.service, chosen.service_url))
+
+
+# -- distributions -----------------------------------------------------------------------------------------------------
+
+
+def write_dist() -> None:
+    """Build the last commit in two folders, and keep the files where both builds gave the same bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = (built(Path(folder, name)) for name in ("first", "second"))
+        if different := different_files(first, second):
+            raise SystemExit(f"supply chain: two builds differ in {', '.join(different)}; nothing was written")
+        DIST.mkdir(exist_ok=True)
+        for path in first:
+            shutil.copy(path, DIST)
+            print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {DIST.name}/{path.name}")
+
+
+def built(folder: Path) -> list[Path]:
+    """The source distribution of the last commit, and the wheel that is made from it."""
+    _run(["git", "clone", "--quiet", ROOT, folder / "source"])
+    _run([sys.executable, "-W", "ignore", "-m", "build", "--no-isolation", "--outdir", folder, folder / "source"])
+    return sorted(path for path in folder.iterdir() if path.is_file())
+
+
+def different_files(first: Sequence[Path], second: Sequence[Path]) -> list[str]:
+    """Names of files that are not in both, or not with the same bytes."""
+    one, other = ({path.name: path.read_bytes() for path in paths} for paths in (first, second))
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
 # -- pins --------------------------------------------------------------------------------------------------------------

@@ -5,16 +5,23 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from health_assets import __version__
 from health_assets.core.hours import HOUR, parse_hour
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import REPOSITORY, command_environment
 
-SOURCES = ("health_assets", "pyproject.toml", "README.md", "LICENSE")
+sys.path.insert(0, str(REPOSITORY))
+
+from supply_chain import different_files
+
+SOURCES = ("health_assets", "constraints.txt", "pyproject.toml", "README.md", "LICENSE")
+NOT_SHIPPED = ("health_assets_tests", "bench", "new_system", "docs", "supply_chain.py")
 FILES = ("dagster.yaml", "workspace.yaml")
 STARTS = """
 import os
@@ -53,20 +60,36 @@ print(advise(fetch_health("http://127.0.0.1:9", allow_private=True)).kind)
 """
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of a copy, so that building leaves nothing here: made from the source distribution, as `build` does it."""
-    folder = tmp_path_factory.mktemp("wheel")
+def built(folder: Path) -> tuple[Path, Path]:
+    """Source distribution and wheel of a copy, so that building leaves nothing here, with files that ship nowhere."""
     for name in SOURCES:
         source, copied = REPOSITORY / name, folder / "source" / name
         copied.parent.mkdir(exist_ok=True)
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(source, copied, ignore=ignored) if source.is_dir() else shutil.copy(source, copied)
+        if source.is_dir():
+            shutil.copytree(source, copied, ignore=ignored, copy_function=shutil.copyfile)
+        else:
+            shutil.copyfile(source, copied)
+    for name in NOT_SHIPPED:
+        (folder / "source" / name).mkdir()
+        (folder / "source" / name / "something.py").touch()
     build = [sys.executable, "-W", "ignore", "-m", "build", "--no-isolation", "--outdir", folder, folder / "source"]
     subprocess.run(build, check=True, capture_output=True)
-    [_, made] = sorted(folder.glob("health_assets-*"), key=lambda path: path.suffix)
-    assert made.suffix == ".whl"
-    return made
+    [source_distribution, wheel] = sorted(folder.glob("health_assets-*"), key=lambda path: path.suffix)
+    assert (source_distribution.suffix, wheel.suffix) == (".gz", ".whl")
+    return source_distribution, wheel
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Source distribution and wheel."""
+    return built(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: tuple[Path, Path]) -> Path:
+    """The wheel that was made from the source distribution."""
+    return distributions[1]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +116,35 @@ def test_the_wheel_has_the_files_of_a_project_folder(wheel: Path) -> None:
         for name in FILES:
             assert content.read(f"health_assets/cli/instance/{name}") == (REPOSITORY / name).read_bytes()
         assert "health_assets/warehouse/migrations/script.py.mako" in content.namelist()
-        assert not [name for name in content.namelist() if name.startswith("health_assets_tests")]
+
+
+def test_only_the_package_ships_and_no_file_names_a_folder_of_this_machine(distributions: tuple[Path, Path]) -> None:
+    source_distribution, wheel = distributions
+    with zipfile.ZipFile(wheel) as content:
+        texts = {name: content.read(name) for name in content.namelist()}
+    assert {name.partition("/")[0] for name in texts} == {"health_assets", f"health_assets-{__version__}.dist-info"}
+    with tarfile.open(source_distribution) as packed:
+        for member in packed.getmembers():
+            file = packed.extractfile(member)
+            assert file is not None
+            texts[member.name.partition("/")[2]] = file.read()
+    shipped = {name for name in texts if not name.startswith(("health_assets/", "health_assets-"))}
+    assert shipped == {"constraints.txt", "pyproject.toml", "README.md", "LICENSE", "PKG-INFO"}
+    folders = [os.fsencode(folder) for folder in (REPOSITORY, wheel.parent, Path.home())]
+    assert [name for name, text in texts.items() if any(folder in text for folder in folders)] == []
+
+
+def test_the_same_files_give_the_same_bytes_at_another_time_with_other_permissions(
+    distributions: tuple[Path, Path], tmp_path: Path
+) -> None:
+    umask = os.umask(0o077)
+    try:
+        again = built(tmp_path)
+    finally:
+        os.umask(umask)
+    assert different_files(distributions, again) == []
+    again[1].write_bytes(b"changed")
+    assert different_files(distributions, again) == [again[1].name]
 
 
 def test_dev_of_an_installed_wheel_has_the_projects_configuration_and_workspace(
