@@ -90,9 +90,10 @@ spark: $(SPARK_STAMP)
 dev: $(STAMP)
 	$(BIN)/health-assets dev
 
-## docs: write docs/tables.md, docs/settings.md and the figures from the code
+## docs: write docs/tables.md, docs/settings.md, the JSON Schemas and the figures from the code
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.schema.documentation
+	$(BIN)/python docs/json_schemas.py
 	$(BIN)/python docs/figures.py
 
 ## system: the files of a new scoring system, NAME, and the line that names it

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from health_assets.core.terminal import printable
@@ -98,11 +98,26 @@ NOT_NULL = BeforeValidator(_not_null)
 """For fields that may be left out, which is None here, but not be null in the document."""
 
 Text = Annotated[str, Field(min_length=1)]
-Moment = Annotated[datetime, BeforeValidator(_moment)]
+Version = Annotated[
+    str, AfterValidator(_version), WithJsonSchema({"type": "string", "pattern": r"^0\.1\.\d+([+-].+)?$"})
+]
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_moment),
+    WithJsonSchema({"type": "string", "pattern": r"^[\dW-]+[Tt][\d:.,]+([Zz]|[+-][\d:]+)$"}),
+]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 WindowLength = Annotated[float, Field(ge=LEAST_WINDOW_S, allow_inf_nan=False)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**63)]
+Count = Annotated[
+    int,
+    BeforeValidator(_whole),
+    Field(ge=0, lt=2**63),
+    WithJsonSchema({"type": "integer", "minimum": 0, "maximum": 2**63 - 1}),
+]
+ExtensionName = Annotated[
+    str, AfterValidator(_namespaced), WithJsonSchema({"type": "string", "pattern": f"^{_NAMESPACED.pattern}$"})
+]
 
 
 class _Part(BaseModel):
@@ -168,7 +183,7 @@ class ReadableDocument(_Part):
     health: Health
     calibration: Calibration = Calibration()
     decay: Decay = Decay()
-    extensions: dict[Annotated[str, AfterValidator(_namespaced)], Any] = {}
+    extensions: dict[ExtensionName, Any] = {}
 
 
 class HealthDocument(ReadableDocument):
@@ -184,7 +199,7 @@ class HealthDocument(ReadableDocument):
         extensions: whatever else the agent says, by namespaced key.
     """
 
-    schema_version: Annotated[str, AfterValidator(_version)]
+    schema_version: Version
     agent_id: Text
     timestamp: Moment
 
