@@ -13,8 +13,8 @@ from health_assets.consumer.document import NOT_NULL, Calibration, Decay, Health
 Schema = dict[str, Any]
 
 NOT_SAID = (
-    "Besides, a consumer refuses a document with a member that is given twice, a time that does not exist, or more than "
-    "64 levels of objects and lists. Unknown members are ignored."
+    "Besides, a consumer refuses a document with a member that is given twice, a time that does not exist, or more "
+    "than 64 levels of objects and lists. Unknown members are ignored."
 )
 
 

@@ -206,6 +206,11 @@ def test_metrics_have_no_path_and_nothing_can_be_read(collector: Collector) -> N
     assert httpx.get(f"{collector.url}/v1/traces").status_code == 405
 
 
+def test_a_probe_needs_no_token(tmp_path: Path) -> None:
+    with collecting(tmp_path, HEALTH_COLLECT_TOKEN=TOKEN) as collector:
+        assert httpx.get(f"{collector.url}/livez").text == "ok\n"
+
+
 def test_with_a_token_nobody_sends_without_it(tmp_path: Path) -> None:
     body = request_of(agent(1, 1, START))
     with collecting(tmp_path, HEALTH_COLLECT_TOKEN=TOKEN) as collector:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import typer
 import yaml
@@ -25,6 +26,8 @@ from health_assets_tests.support.projects import REPOSITORY
 
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text(encoding="utf-8")
 DEPLOY = REPOSITORY / "deploy"
+DATA, STORAGE = "/srv/health-assets/data", "/srv/dagster/storage"
+"""Where the image writes: the history of the pages, and what Dagster's steps print."""
 WORKSPACES = ("code-server.yaml", "/etc/health-assets/workspace.yaml")
 """Where the image and the units have the project's `deploy/workspace.yaml`."""
 AS_WRITTEN = (REPOSITORY / "compose.yaml").read_text(encoding="utf-8")
@@ -56,15 +59,14 @@ def take(words: list[str]) -> Any:
     return context
 
 
-def test_the_services_are_the_page_the_daemon_the_code_server_the_endpoint_and_postgresql_whose_tables_are_made_first() -> (
-    None
-):
+def test_the_services_are_the_processes_of_an_installation_and_postgresql_whose_tables_are_made_first() -> None:
     assert {name: service["command"][:2] for name, service in OWN.items()} == {
         "migrate": ["health-assets", "migrate"],
         "code-server": ["dagster", "code-server"],
         "webserver": ["dagster-webserver", "--host"],
         "daemon": ["dagster-daemon", "run"],
         "endpoint": ["health-assets", "serve"],
+        "collector": ["health-assets", "collect"],
     }
     assert OWN["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
     for name in OWN.keys() - {"migrate"}:
@@ -140,6 +142,17 @@ def test_every_volume_and_path_is_declared_and_there() -> None:
     target = f"{_environment_of_the_image()['DAGSTER_HOME']}/storage"
     assert f"dagster:{target}" in COMPOSE["x-health"]["volumes"]
     assert f"mkdir -p {target}" in DOCKERFILE, "a volume takes its owner from the image's folder"
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_service_can_write_into_its_volumes_alone_and_has_no_privileges(name: str) -> None:
+    service = OWN[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"] and service["security_opt"] == ["no-new-privileges:true"]
+    targets = {volume.split(":")[1] for volume in service["volumes"]}
+    assert ("/tmp" in targets) != (service["tmpfs"] == ["/tmp"])
+    if name == "endpoint":
+        assert DATA in targets and f"mkdir -p {STORAGE} {DATA}" in DOCKERFILE
 
 
 def test_the_databases_of_the_urls_are_those_that_the_server_makes() -> None:
@@ -227,6 +240,40 @@ def test_every_pod_runs_a_command_that_takes_its_options_and_is_asked_whether_it
     [settings] = [each["data"] for each in MANIFESTS if each["kind"] == "ConfigMap"]
     assert_settings(settings)
     assert PODS[name]["securityContext"]["runAsUser"] == int(re.findall(r"--uid (\d+)", DOCKERFILE)[0])
+
+
+@pytest.mark.parametrize("version", ["1.25", "1.37"])
+def test_the_manifests_are_valid_for_old_and_new_versions_of_kubernetes(version: str) -> None:
+    for manifest in MANIFESTS:
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_a_manifest_with_an_unknown_field_would_be_noticed() -> None:
+    [service] = [each for each in MANIFESTS if each["metadata"]["name"] == "endpoint" and each["kind"] == "Service"]
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(service | {"specs": {}}, "1.37", strict=True)
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_can_write_into_its_volumes_alone_and_has_no_privileges(name: str) -> None:
+    """What the restricted Pod Security Standard asks for, and a root that is read-only."""
+    pod = PODS[name]
+    [container] = pod["containers"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"},
+    }  # fmt: skip
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    mounted = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    assert mounted.keys() == {
+        "/tmp",
+        *([STORAGE] if container["command"][0].startswith("dagster") else []),
+        *([DATA] if name == "endpoint" else []),
+    }
+    assert [{"name": name, "emptyDir": {}} for name in mounted.values()] == pod["volumes"]
+    assert container["resources"].keys() == {"requests", "limits"}
 
 
 def test_no_pod_has_the_password_of_a_role_that_is_not_its_own() -> None:

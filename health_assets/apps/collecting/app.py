@@ -79,7 +79,14 @@ def create_app(
     async def logs(request: Request) -> Response:
         return await collector.answer(request, LOGS)
 
-    routes = [Route("/v1/traces", traces, methods=["POST"]), Route("/v1/logs", logs, methods=["POST"])]
+    async def live(_: Request) -> Response:
+        return Response("ok\n", media_type="text/plain")
+
+    routes = [
+        Route("/v1/traces", traces, methods=["POST"]),
+        Route("/v1/logs", logs, methods=["POST"]),
+        Route("/livez", live, methods=["GET"]),
+    ]
     return Starlette(
         routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refused, Exception: _internal}
     )
