@@ -1,4 +1,4 @@
-"""The JSON Schemas of the log format and of health documents; `python docs/json_schemas.py` writes them to `schemas`."""
+"""JSON Schemas of log lines and health documents; `python docs/json_schemas.py` writes them to `schemas`."""
 
 import json
 from pathlib import Path

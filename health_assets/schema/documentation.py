@@ -1,4 +1,4 @@
-"""Pages of the documentation that follow from the code: tables, settings and record types, written by `make docs`."""
+"""Files of the documentation that follow from the code: tables, settings, record types, dbt."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,12 +10,14 @@ from pydantic.fields import FieldInfo
 from health_assets.core.settings import Settings
 from health_assets.schema.catalog import ALL_TABLES, describe, description_of
 from health_assets.schema.column_types import SQL_NAMES
+from health_assets.schema.dbt_sources import dbt_file
 from health_assets.schema.log_fields import Choice, LogField
 from health_assets.schema.records import LINE_TYPES, RecordType
 
 TABLES = Path("docs/tables.md")
 SETTINGS = Path("docs/settings.md")
 LOG_FORMAT = Path("docs/log-format.md")
+DBT = Path("docs/dbt/health_assets.yml")
 BEGIN = "<!-- record types, written by `make docs` from `health_assets/schema/records.py` -->\n"
 END = "<!-- end of the record types -->\n"
 
@@ -151,12 +153,13 @@ def _field(own: LogField) -> str:
     return f"`{own.name}`{words}"
 
 
-PAGES: Mapping[Path, Any] = {TABLES: tables_page, SETTINGS: settings_page, LOG_FORMAT: log_format_page}
+PAGES: Mapping[Path, Any] = {TABLES: tables_page, SETTINGS: settings_page, LOG_FORMAT: log_format_page, DBT: dbt_file}
 
 
 def main() -> None:
     """Write the pages, in the folder of the project."""
     for path, page in PAGES.items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(page(), encoding="utf-8")
 
 

@@ -16,8 +16,8 @@ Schema = dict[str, Any]
 
 NOT_SAID = (
     "Besides, the reader of logs rejects a line whose start is after its end, whose names are longer than 1 KiB in "
-    "UTF-8, whose lists are longer than 1 MiB, that has a field twice, whose whole numbers are written with a point or an "
-    "exponent, or whose times are in the future or on a day that no month has."
+    "UTF-8, whose lists are longer than 1 MiB, that has a field twice, whose whole numbers are written with a point or "
+    "an exponent, or whose times are in the future or on a day that no month has."
 )
 FIRST_YEAR_S, LAST_YEAR_S = 946_684_800, 4_102_444_800
 """The years 2000 to 2099 in epoch seconds; the second is the first that is too late."""

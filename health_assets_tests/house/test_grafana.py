@@ -11,6 +11,11 @@ from typing import Any
 
 import psycopg
 import pytest
+import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.alerting import Rule
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from health_assets.apps.demo.sample_fleet import SPAN_H, TARGETS_YAML
 from health_assets.apps.demo.samples import sample_files, span_until
@@ -22,6 +27,7 @@ from health_assets_tests.support.serving_made import fill
 DASHBOARDS = {
     path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (REPOSITORY / "docs/grafana").glob("*.json")
 }
+[ALERTS] = yaml.safe_load((REPOSITORY / "docs/grafana/alert-rules.yaml").read_text(encoding="utf-8"))["groups"]
 PANELS = {(name, panel["title"]): panel for name, board in DASHBOARDS.items() for panel in board["panels"]}
 AGENT = "invoice-reader"
 END = START + SPAN_H * HOUR
@@ -310,6 +316,61 @@ def test_grafana_can_import_the_dashboards() -> None:
             assert holder["datasource"] == {"type": "grafana-postgresql-datasource", "uid": "${warehouse}"}
         place = panel["gridPos"]
         assert place["x"] + place["w"] <= 24, (board["uid"], panel["title"])
+
+
+def unknown_fields(written: Any, read: Any, place: str = "") -> Iterator[str]:
+    """Places that reading with Grafana's schema has dropped or changed."""
+    if isinstance(written, dict) and isinstance(read, dict):
+        for name, value in written.items():
+            yield from unknown_fields(value, read.get(name, ...), f"{place}.{name}")
+    elif isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        for one, other in zip(written, read, strict=True):
+            yield from unknown_fields(one, other, f"{place}[]")
+    elif written != read:
+        yield place
+
+
+def read_by(model: Any, content: dict[str, Any]) -> Any:
+    register_default_plugins()
+    return json.loads(JSONEncoder().encode(model.from_json(content)))
+
+
+def test_the_schema_of_grafana_knows_every_field_of_the_dashboards_and_alert_rules() -> None:
+    of_exports = {".__requires", ".templating.list[].definition"}  # which the schema does not hold
+    for board in DASHBOARDS.values():
+        assert {*unknown_fields(board, read_by(Dashboard, board))} <= of_exports
+    for rule in ALERTS["rules"]:
+        assert {*unknown_fields(rule, read_by(Rule, rule))} == set()
+    misspelt = DASHBOARDS["fleet"] | {"timezon": "utc"}
+    assert ".timezon" in unknown_fields(misspelt, read_by(Dashboard, misspelt))
+
+
+ALERTING: dict[str, Callable[[Tables], Values]] = {
+    "health-assets-failing-agent": lambda t: [
+        (row["agent_id"], row["failures_6h"]) for row in newest(t["agent_now"]) if row["verdict"] == "failing"
+    ],
+    "health-assets-burning-budget": lambda t: [
+        (row["agent_id"], min(row["burn_rate_6h"], row["burn_rate_30m"]))
+        for row in newest(t["error_budget"])
+        if row["burn_rate_6h"] is not None and row["burn_rate_30m"] is not None
+    ],
+    "health-assets-failed-check": lambda _: [("executions", "bad", 1)],
+}
+
+
+@pytest.mark.parametrize("rule", ALERTS["rules"], ids=lambda rule: rule["uid"])
+def test_an_alert_rule_asks_for_one_number_of_each_agent_or_check_and_compares_it(
+    project: Project, tables: Tables, rule: dict[str, Any]
+) -> None:
+    rows_of, threshold = (each["model"] for each in rule["data"])
+    assert [each["refId"] for each in rule["data"]] == [rows_of["refId"], threshold["refId"]]
+    assert (threshold["expression"], rule["condition"]) == (rows_of["refId"], threshold["refId"])
+    columns, rows = asked(project, rows_of["rawSql"])
+    if rule["uid"] in ALERTING:
+        assert rows and plain(rows) == plain(ALERTING[rule["uid"]](tables))
+    [row] = rows[:1]
+    assert [type(value) is str for value in row] == [*[True] * (len(row) - 1), False]
+    assert {*re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])} <= {*columns[:-1]}
 
 
 def test_no_two_panels_lie_on_each_other() -> None:
