@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from health_assets.apps.lineage.open_lineage import is_wanted, lineage
 from health_assets.cli.dagster_home import records_in
 from health_assets.cli.outcomes import Outcome, OutcomeCollector
 from health_assets.core.errors import HealthAssetsError
@@ -88,8 +89,10 @@ def _run_here(
 ) -> tuple[str | None, bool]:
     """Run the steps without Dagster; gives why they failed, and whether they were asked to end."""
     try:
-        with ended_by_sigterm():
-            for event in engine.run(replace(pipeline, run=f"run {uuid.uuid4()}"), declared_graph(), plan):
+        named = replace(pipeline, run=f"run {uuid.uuid4()}")
+        with ended_by_sigterm(), lineage(named, plan) as tell_lineage:
+            for event in engine.run(named, declared_graph(), plan):
+                tell_lineage(event)
                 take(event)
     except HealthAssetsError as error:
         return str(error), False
@@ -118,7 +121,7 @@ def plan_of(
         checks={asset: graph.check_names(asset) for asset in assets},
         full_refresh=full_refresh,
         only_stale=only_stale,
-        has_summaries=False,
+        has_summaries=is_wanted(os.environ),  # which count the rows
     )
 
 

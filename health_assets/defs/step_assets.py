@@ -9,6 +9,7 @@ from datetime import datetime
 
 import dagster as dg
 
+from health_assets.apps.lineage.open_lineage import lineage
 from health_assets.core.hours import HourGroups
 from health_assets.defs.checks import suite_specs
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
@@ -17,7 +18,7 @@ from health_assets.defs.placement import STANDALONE, Placement, table_of
 from health_assets.defs.results import Result, result_of
 from health_assets.defs.specs import FIRST, FULL_REFRESH_TAG, ONLY_STALE_TAG, asset_spec, records_of
 from health_assets.pipeline.derived import Derived
-from health_assets.pipeline.events import Checked, Event, Materialized, StepFinished, StepStarted
+from health_assets.pipeline.events import Checked, Event, Materialized, StepFailed, StepFinished, StepStarted
 from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.plan import INGEST, Graph, Plan
@@ -73,8 +74,10 @@ def step_assets(
         op_tags=op_tags,
     )
     def _step(context: dg.AssetExecutionContext) -> Iterator[Result]:
-        pipeline = placement.pipeline(context)
-        yield from _results(context, step, events_of(pipeline, _plan_of(context)), pipeline.on_event, placement)
+        pipeline, plan = placement.pipeline(context), _plan_of(context)
+        with lineage(pipeline, plan) as tell_lineage:
+            events = _told(step, events_of(pipeline, plan), tell_lineage)
+            yield from _results(context, step, events, pipeline.on_event, placement)
 
     return _step
 
@@ -142,6 +145,19 @@ def _plan_of(context: dg.AssetExecutionContext) -> Plan:
 def metadata_hours(context: dg.AssetExecutionContext, hours: HourGroups) -> Sequence[datetime]:
     """The newest hours of a run, for which there are curves; none where Dagster is told of no partitions."""
     return [*hours][-MOST_METADATA_HOURS:] if is_told_of_partitions(context) else []
+
+
+def _told(step: str, events: Iterable[Event], tell: Callable[[Event], None]) -> Iterator[Event]:
+    """The events of a step, of which its start and its end are told, too."""
+    tell(StepStarted(step))
+    try:
+        for event in events:
+            tell(event)
+            yield event
+    except Exception:
+        tell(StepFailed(step))
+        raise
+    tell(StepFinished(step))
 
 
 def _results(

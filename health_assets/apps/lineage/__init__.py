@@ -1,0 +1,1 @@
+"""What a run tells catalogs of data: its steps as runs of OpenLineage."""
