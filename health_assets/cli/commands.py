@@ -261,6 +261,8 @@ EXIT_CODES = {"proceed": 0, "caution": 3, "avoid": 4, "unknown": 5}
 STRICT_CODES = {"invalid": 6, "http_error": 7}
 NO_ANSWER = 8
 """Exit codes of `check --strict` by the outcome of asking."""
+NOT_SIGNED = 9
+"""Exit code of `check --signed` where no signature of the document holds."""
 
 
 PrivateOption = Annotated[
@@ -278,25 +280,40 @@ def check(
     strict: Annotated[
         bool, typer.Option("--strict", help="Validate: exit with 6, 7 or 8 where there is no flawless document.")
     ] = False,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="Verify the document's signature: exit with 9 where none holds.")
+    ] = False,
+    key_id: Annotated[
+        str | None, typer.Option("--key-id", help="With --signed: thumbprint of the key that must have signed it.")
+    ] = None,
 ) -> None:
     """Ask an agent for its health, and print what that means for whoever wants to use it.
 
     Exit code: 0 proceed, 3 proceed with caution, 4 avoid, 5 unknown; 1 for an error, 2 for a wrong command line. With
     --strict also 6 for a document with faults or members that the draft does not know, 7 for an HTTP error, 8 for no
-    answer.
+    answer; with --signed 9 where no signature of the document holds.
     """
-    from health_assets.consumer import advise, display, fetch_health
+    from health_assets.consumer import advise, display, fetch_health, signatures
     from health_assets.core.settings import load_settings
 
     with readable_errors():
         is_allowed = allow_private or load_settings().allow_private_addresses
-        answer = fetch_health(url, timeout_s=timeout_s, allow_private=is_allowed)
+        answer, signature = (
+            signatures.fetch_signed(url, key_id=key_id, timeout_s=timeout_s, allow_private=is_allowed)
+            if signed or key_id
+            else (fetch_health(url, timeout_s=timeout_s, allow_private=is_allowed), None)
+        )
         advice = advise(answer, previous_status=previous_status)
         if as_json:
-            typer.echo(display.as_json(advice))
+            typer.echo(display.as_json(advice, signature))
         else:
             display.print_advice(console, advice, is_strict=strict)
-    raise typer.Exit((_strict_code(answer) if strict else None) or EXIT_CODES[advice.kind])
+            if signature is not None:
+                console.print(display.signature_text(signature), soft_wrap=True)
+    is_unsigned = signature is not None and signature.fault is not None
+    raise typer.Exit(
+        (_strict_code(answer) if strict else None) or (NOT_SIGNED if is_unsigned else EXIT_CODES[advice.kind])
+    )
 
 
 def _strict_code(answer: "Answer") -> int | None:

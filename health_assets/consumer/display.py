@@ -11,6 +11,7 @@ from rich.text import Text
 
 from health_assets.consumer.advice import Advice, Kind, at, in_words, percent
 from health_assets.consumer.document import ReadableDocument
+from health_assets.consumer.signatures import Signature
 from health_assets.core.terminal import printable
 
 COLOURS: dict[Kind, str] = {"proceed": "green", "caution": "yellow", "avoid": "red", "unknown": "cyan"}
@@ -86,7 +87,7 @@ def _plain(number: float) -> str:
     return f"{number:,.0f}" if number < MOST_READ else f"{number:.0e}"
 
 
-def as_json(advice: Advice) -> str:
+def as_json(advice: Advice, signature: Signature | None = None) -> str:
     """The advice as one JSON object, for programs; ASCII, so that nothing in it can harm a terminal."""
     answer = advice.answer
     fields: dict[str, Any] = {
@@ -108,4 +109,13 @@ def as_json(advice: Advice) -> str:
         "asked_at": answer.asked_at.isoformat(),
         "document": None if advice.document is None else advice.document.model_dump(mode="json", exclude_unset=True),
     }
+    if signature is not None:
+        fields["signature"] = {"key_id": signature.key_id, "error": signature.fault}
     return json.dumps(fields, indent=2)
+
+
+def signature_text(signature: Signature) -> Text:
+    """A sentence on the signature of a document."""
+    if signature.fault is None:
+        return Text(f"Signed by the key {signature.key_id}.", style="green")
+    return Text(f"Not signed: {signature.fault}.", style="red")

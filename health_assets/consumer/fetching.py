@@ -303,7 +303,7 @@ async def _judged(found: Answer, response: httpx.Response, max_bytes: int, patie
     media_type = response.headers.get("content-type", "")
     is_json = media_type.partition(";")[0].strip().lower() == MEDIA_TYPE
     if response.status_code == 200 and is_json:
-        body, fault = await _body(response, max_bytes)
+        body, fault = await limited_body(response, max_bytes)
     else:
         body, fault = await _body_of_fault(response, max_bytes, patience_s, media_type), None
     reading = read_document(body)
@@ -352,13 +352,13 @@ async def _body_of_fault(response: httpx.Response, max_bytes: int, patience_s: f
         return b""
     try:
         async with asyncio.timeout(patience_s):
-            body, fault = await _body(response, max_bytes)
+            body, fault = await limited_body(response, max_bytes)
     except (TimeoutError, httpx.HTTPError):
         return b""
     return b"" if fault else body
 
 
-async def _body(response: httpx.Response, max_bytes: int) -> tuple[bytes, str | None]:
+async def limited_body(response: httpx.Response, max_bytes: int) -> tuple[bytes, str | None]:
     """The body, unpacked, and what is wrong with it; neither form is ever held much beyond the limit."""
     too_large = f"its answer is larger than {max_bytes:,} bytes"
     declared = response.headers.get("content-length", "")

@@ -397,6 +397,11 @@ class Settings(BaseSettings):
     serve_port: int = Field(8080, ge=0, le=65535, description="Port that it listens on; 0 takes any that is free.")
     serve_tls_cert: Path | None = Field(None, description="Certificate chain in PEM, to speak HTTPS.")
     serve_tls_key: Path | None = Field(None, description="Its private key, unless it is in the same file.")
+    signing_key: Path | None = Field(
+        None,
+        description="Private key in PEM, for Ed25519, by which health documents are "
+        "[signed](serving.md#signed-documents); it needs the extra `signing`.",
+    )
     serve_max_data_age_s: float = Field(
         7200.0,
         gt=0,

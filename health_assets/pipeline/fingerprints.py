@@ -38,9 +38,9 @@ EXCLUDED_SETTINGS = frozenset({
     "survey_timeout_s", "survey_interval_s", "allow_private_addresses", "alerts",
     "host_agent", "token", "tokens", "tokens_file", "anonymous_role", "allowed_hosts", "log_format", "access_log",
     "audit_log", "min_agents_per_aggregate", "serve_host", "serve_port", "serve_tls_cert", "serve_tls_key",
-    "serve_max_data_age_s", "pages", "mcp", "history", "history_days", "metrics_agents", "serve_refresh_s",
-    "serve_rate_limit", "serve_cors_origins", "serve_max_connections", "serve_connections_per_address",
-    "serve_sessions_per_s",
+    "signing_key", "serve_max_data_age_s", "pages", "mcp", "history", "history_days", "metrics_agents",
+    "serve_refresh_s", "serve_rate_limit", "serve_cors_origins", "serve_max_connections",
+    "serve_connections_per_address", "serve_sessions_per_s",
     "collect_host", "collect_port", "collect_token", "collect_tls_cert", "collect_tls_key",
 })  # fmt: skip
 """Settings that no row of a run follows from. All others count, so that a new one does until it is named here."""

@@ -18,10 +18,13 @@ from random import Random
 from typing import Any
 
 import yaml
+from joserfc import jws
+from joserfc.jwk import OKPKey
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from health_assets.apps.alerts.config import load_alerts
 from health_assets.apps.collecting.requests import TRACES, Encoding, MalformedRequestError, lines_of
+from health_assets.consumer import signatures
 from health_assets.consumer.document import InvalidDocumentError, parse_document
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import Targets, load_targets
@@ -439,6 +442,31 @@ def check_documents_of_agents(contents: Sequence[bytes], _: Path) -> None:
         assert parsed.timestamp.tzinfo is not None
 
 
+# -- the signature of a health document --
+
+SIGNING_KEY = OKPKey.generate_key("Ed25519")
+SIGNED = json.dumps(document()).encode()
+
+
+def signature_samples() -> list[bytes]:
+    """A compact JWS and the set of keys that verifies it, with a line break between."""
+    header = {"alg": "Ed25519", "typ": signatures.TYPE}
+    token = jws.serialize_compact(header, SIGNED, SIGNING_KEY, algorithms=["Ed25519"]).encode()
+    return [token + b"\n" + json.dumps({"keys": [SIGNING_KEY.as_dict(private=False)]}).encode()]
+
+
+def check_signatures(contents: Sequence[bytes], _: Path) -> None:
+    """A signature does not hold, or the key holds that made it."""
+    for content in contents:
+        token, _, keys = content.partition(b"\n")
+        try:
+            key_id = signatures.verified(token, keys, parse_document(SIGNED), None)
+        except signatures.UnusableError as error:
+            assert_is_a_sentence(str(error))
+            continue
+        assert key_id == SIGNING_KEY.thumbprint()
+
+
 # -- requests of OTLP --
 
 
@@ -606,4 +634,5 @@ TARGETS: dict[str, Target] = {
         lambda: dumped(document(), document("degraded", calibration=...), document(health__last_healthy_at=...)),
         check_documents_of_agents, 2_000,
     ),
+    "signature": Target(signature_samples, check_signatures, 2_000),
 }  # fmt: skip

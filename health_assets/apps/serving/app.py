@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from health_assets.apps.serving.access_log import AccessLog
 from health_assets.apps.serving.answers import problem
 from health_assets.apps.serving.docs_page import docs_page
+from health_assets.apps.serving.document_signing import DocumentSigner
 from health_assets.apps.serving.doors import Doors
 from health_assets.apps.serving.gate import Gate
 from health_assets.apps.serving.history.keeper import Keeper
@@ -39,6 +40,7 @@ from health_assets.apps.serving.routes import response_of, routes
 from health_assets.apps.serving.schemas import Problem
 from health_assets.apps.serving.service import Service
 from health_assets.apps.serving.sessions import Sessions
+from health_assets.apps.serving.signature_routes import signature_routes
 from health_assets.apps.serving.vocabulary import SCHEMA_VERSION
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
@@ -66,7 +68,8 @@ def create_app(
         on_fault: told in a sentence when refreshing the data fails; by default it goes to standard error.
 
     Raises:
-        HealthAssetsError: the warehouse's URL names no file, or MCP clients cannot be answered.
+        HealthAssetsError: the warehouse's URL names no file, the signing key cannot be used, or MCP clients cannot be
+            answered.
     """
     refresher = Refresher(settings, on_fault)
     # a token that is withdrawn must not wait for a snapshot, which may take minutes
@@ -74,6 +77,7 @@ def create_app(
     sessions = Sessions(settings)
     keeper = Keeper(settings, on_fault) if settings.pages else None
     requests = RequestCounts()
+    signer = DocumentSigner(settings.signing_key) if settings.signing_key else None
     service = Service(settings, doors, refresher, sessions, Metrics(settings, refresher, requests))
     mcp: McpOverHttp | None = None
 
@@ -105,6 +109,8 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
+    if signer is not None:
+        app.include_router(signature_routes(service, signer))
     app.include_router(routes(service))
     if keeper is not None:
         pages = Pages(settings, keeper, has_tokens=doors.has_tokens, anonymous=doors.anonymous_view)

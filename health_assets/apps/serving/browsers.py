@@ -1,7 +1,7 @@
 """Leads a browser that opens an address of the API to the page of the same thing.
 
 What belongs here: which address has which page, and telling a browser from a program by its Accept header. Health
-documents have no page: they are JSON for everybody.
+documents and their signatures have no page: they are the same for everybody.
 """
 
 from health_assets.apps.serving.answers import Answer, Headers
@@ -9,6 +9,7 @@ from health_assets.apps.serving.answers import Answer, Headers
 PAGES = {b"/agents": b"/", b"/models": b"/ui/models", b"/tools": b"/ui/tools", b"/usage": b"/ui/usage"}
 PAGES_BELOW = {b"/agents/": b"/ui/agents/", b"/sessions/": b"/ui/sessions/"}
 DOCUMENT = b"/.well-known/agent-health"
+SIGNATURE = DOCUMENT + b".jws"
 HTML = b"text/html"
 VARY = (b"vary", b"accept")
 
@@ -34,7 +35,7 @@ def page_for(path: bytes, headers: Headers) -> Answer | None:
 def _page(path: bytes) -> bytes | None:
     if path in PAGES:
         return PAGES[path]
-    if path.endswith(DOCUMENT):
+    if path.endswith((DOCUMENT, SIGNATURE)):
         return None
     for prefix, page in PAGES_BELOW.items():
         if path.startswith(prefix) and len(path) > len(prefix):
