@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,23 @@ def test_an_audit_without_pins_or_without_its_tool_is_no_vulnerability(
     without_pins, without_tool = capsys.readouterr().out.splitlines()
     assert "make pins" in without_pins
     assert "health-assets[supply]" in without_tool
+
+
+NAMES = {
+    "great-expectations": "great_expectations",
+    "ibis-framework": "ibis",
+    "python-dotenv": "dotenv",
+    "pyyaml": "yaml",
+}
+"""Names by which packages are imported, where that is another than their own."""
+NOT_IMPORTED = {"dagster-webserver", "tabulate", "uvloop"}
+"""Programs that are started, and packages that pandas and uvicorn import by themselves."""
+
+
+def test_every_dependency_of_the_core_is_imported_by_the_package() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {re.split(r"[\[<>=,]", wanted)[0] for wanted in project["dependencies"]}
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "health_assets").rglob("*.py"))
+    imported = {*re.findall(r"^ *(?:from|import) (\w+)", source, re.M)}
+    unused = {name for name in declared if NAMES.get(name, name.replace("-", "_")) not in imported}
+    assert unused == NOT_IMPORTED
