@@ -1,6 +1,7 @@
 """Results of evaluators become signals by the targets file: values by hand, each source, and what is never kept."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,12 +15,14 @@ from health_assets.systems.session_scores.unmapped_evaluators import unmapped_ev
 from health_assets_tests.support import langfuse_made
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, Record, execution, line
-from health_assets_tests.support.projects import FLEET, Project, Row
+from health_assets_tests.support.projects import ENGINES, FLEET, Project, Row
 from health_assets_tests.support.traces_made import agent, attributes, chat, nanoseconds, otlp_line, span
 
 HOUR_ONE = HourRange.of(START)
-TWO_HOURS = HourRange(START, START + timedelta(hours=2))
-STEPS = ["ingest", "computed_signals", "evaluated_signals", "trace_risks", "session_scores"]
+HOUR_TWO = HourRange.of(START + timedelta(hours=1))
+TWO_HOURS = HourRange(START, HOUR_TWO.end)
+RISK_STEPS = ["ingest", "evaluated_signals", "trace_risks"]
+STEPS = [*RISK_STEPS, "computed_signals", "session_scores"]
 WITH_RELIABILITY = [*STEPS, "task_consistency", "agent_reliability"]
 END = START + timedelta(minutes=30)
 TRACE = f"{1:032x}"
@@ -56,12 +59,6 @@ def log_line(trace: str, span_id: str, *events: Record) -> str:
     return json.dumps({"resourceLogs": [{"resource": {}, "scopeLogs": [{"scope": {}, "logRecords": own}]}]})
 
 
-@pytest.fixture(params=["duckdb", "postgres"])
-def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
-    """An empty project of either engine."""
-    return Project(tmp_path / "project", engine=request.param)
-
-
 def write(project: Project, *records: Record) -> None:
     run = execution("e", "a", END, session_id="s")
     project.write_log("a.jsonl", [line(record) for record in [run, *records]])
@@ -86,30 +83,55 @@ def values(rows: Iterable[Row]) -> dict[tuple[str, str], float]:
 # -- by hand -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_score_a_boolean_and_a_category_become_signals(tables: Project) -> None:
-    tables.write_targets(
-        evaluators(
-            {"match": "annoyance", "signal": "coherence", "scale": [1, 5], "direction": "lower_is_better"},
-            {"match": "tool_.*", "signal": "tool_correctness"},
-            {"match": "tone", "signal": "confidence", "categories": {"friendly": 1, "curt": 0.25}},
-        )
+@pytest.fixture(scope="module", params=ENGINES)
+def on_engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Runs with results of every kind on either engine; nobody changes it."""
+    targets = evaluators(
+        {"match": "annoyance", "signal": "coherence", "scale": [1, 5], "direction": "lower_is_better"},
+        {"match": "tool_.*", "signal": "tool_correctness"},
+        {"match": "tone", "signal": "confidence", "categories": {"friendly": 1, "curt": 0.25}},
+        {"match": "toxicity", "violation": "medium", "direction": "lower_is_better", "threshold": 0.7},
+        {"match": "pii", "violation": "high", "scale": [1, 5]},
+        {"match": "manner", "violation": "low", "categories": {"friendly": 1, "rude": 0.25}, "threshold": 0.5},
+        {"match": "of .*", "signal": "confidence"},
     )
-    write(
-        tables, result("annoyance", value=2), result("tool_ok", value=True), result("tone", value=9, label="curt"),
-        result("unknown", value=0),
-    )  # fmt: skip
-    tables.materialize(HOUR_ONE, only=STEPS)
-    rows = tables.rows("evaluated_signals")
+    project = Project(tmp_path_factory.mktemp("on engine") / "project", targets, engine=request.param)
+    results = {
+        "signals": [
+            result("annoyance", value=2), result("tool_ok", value=True), result("tone", value=9, label="curt"),
+            result("unknown", value=0),
+        ],
+        "violations": [
+            result("toxicity", value=0.7), result("toxicity", value=0.71), result("pii", value=3),
+            result("manner", label="rude"), result("manner", label="friendly"), result("manner", label="unknown"),
+        ],
+    }  # fmt: skip
+    runs = [execution(name, name, END, task_id=name, session_id=name) for name in results]
+    told = [one | {"execution_id": name} for name, records in results.items() for one in records]
+    project.write_log("a.jsonl", map(line, [*runs, *told]))
+    spans = [
+        agent(1, 1, END, events=[]) | {"events": [event("of agent", score__value=0.5)]},
+        chat(1, 2, END - timedelta(minutes=5), 1) | {"events": [event("of call", score__value=0.25)]},
+        span(1, 3, END - timedelta(minutes=4), 1) | {"events": [event("of retriever", score__value=0.75)]},
+    ]
+    project.write_log("t.jsonl", [otlp_line(*spans)])
+    project.write_log("l.jsonl", [log_line(TRACE, "", event("of trace", 40, score__value=1))])
+    project.materialize(HOUR_ONE, only=WITH_RELIABILITY)
+    return project
+
+
+def test_a_score_a_boolean_and_a_category_become_signals(on_engine: Project) -> None:
+    rows = signals_of(on_engine, "signals")
     assert values(rows) == {
         ("annoyance", "coherence"): 0.75,  # 2 of 1 to 5 is a quarter from the best end
         ("tool_ok", "tool_correctness"): 1.0,
         ("tone", "confidence"): 0.25,
     }
-    assert {(row["execution_id"], row["agent_id"]) for row in rows} == {("e", "a")}
-    [trace] = tables.rows("trace_risks")
+    assert {row["agent_id"] for row in rows} == {"signals"}
+    trace = trace_of(on_engine, "signals")
     assert (trace["confidence_risk"], trace["coherence_risk"], trace["tool_risk"]) == (0.75, 0.25, 0.0)
-    assert (trace["loop_risk"], trace["session_id"]) == (None, "s")
-    [session] = tables.rows("session_scores")
+    assert (trace["loop_risk"], trace["session_id"]) == (None, "signals")
+    [session] = [row for row in on_engine.rows("session_scores") if row["session_id"] == "signals"]
     assert session["traces_evaluated"] == 1
 
 
@@ -121,6 +143,7 @@ MAPPING = evaluators(
     {"match": "share", "signal": "confidence"},
     {"match": "moment .*", "signal": "confidence"},
     {"match": "pii", "violation": "high"},
+    {"match": "of .*", "signal": "confidence"},
 )
 RESULTS: dict[str, list[Record]] = {
     "first entry": [result("quality", value=0.5), result("quality of tools", value=0.25), result("a quality", value=1)],
@@ -132,6 +155,9 @@ RESULTS: dict[str, list[Record]] = {
     "good": [result("pii", value=1)],
     "self-reported": [result("pii", value=1)],
     "cleared": [result("pii", value=0)],
+    "no entry": [result("confidence", value=0.25)],
+    "violating later": [result("pii", 70, value=0)],
+    "later": [result("share", 70, value=0.25)],
 }
 """Of each run, which is also an agent, what evaluators said of it."""
 
@@ -153,8 +179,12 @@ def mapped(tmp_path_factory: pytest.TempPathFactory) -> Project:
     cleared = {"type": "judgement", "execution_id": "cleared", "at": at, "violations": [], "judged_by": "person"}
     project.write_log("judgements/people.jsonl", [line(cleared)])
     events = [event(f"moment {name}", score__value=value) for name, value in (("a", 0.75), ("b", 0.25), ("c", 0.5))]
-    project.write_log("t.jsonl", [otlp_line(agent(1, 1, END) | {"events": events})])
-    project.materialize(HOUR_ONE, only=WITH_RELIABILITY)
+    of_two = [span(2, 9, END), agent(2, 1, END, 9), agent(2, 2, END, 9, gen_ai__agent__name="coder")]
+    project.write_log("t.jsonl", [otlp_line(agent(1, 1, END) | {"events": events}), otlp_line(*of_two)])
+    told = [(f"{9:016x}", "of wrapper"), (f"{2:016x}", "of coder"), ("", "of trace")]
+    told_of = [log_line(f"{2:032x}", span_id, event(name, 40, score__value=1)) for span_id, name in told]
+    project.write_log("l.jsonl", told_of)
+    project.materialize(TWO_HOURS, only=WITH_RELIABILITY)
     return project
 
 
@@ -162,13 +192,13 @@ def signals_of(project: Project, execution_id: str) -> list[Row]:
     return [row for row in project.rows("evaluated_signals") if row["execution_id"] == execution_id]
 
 
-def trace_of(project: Project, execution_id: str) -> Row:
-    [trace] = [row for row in project.rows("trace_risks") if row["trace_id"] == execution_id]
+def trace_of(project: Project, execution_id: str, hours: HourRange = HOUR_ONE) -> Row:
+    [trace] = [row for row in project.rows("trace_risks", hours) if row["trace_id"] == execution_id]
     return trace
 
 
-def reliability_of(project: Project, agent_id: str) -> Row:
-    [row] = [row for row in project.rows("agent_reliability") if row["agent_id"] == agent_id]
+def reliability_of(project: Project, agent_id: str, hours: HourRange = HOUR_ONE) -> Row:
+    [row] = [row for row in project.rows("agent_reliability", hours) if row["agent_id"] == agent_id]
     return row
 
 
@@ -202,47 +232,30 @@ def test_of_results_of_one_moment_in_one_line_the_lower_counts(mapped: Project) 
 def test_another_mapping_scores_anew_without_reading_a_line(project: Project) -> None:
     project.write_targets(evaluators({"match": "q", "signal": "confidence"}))
     write(project, result("q", value=0.25))
-    project.materialize(HOUR_ONE, only=WITH_RELIABILITY)
+    project.materialize(HOUR_ONE, only=RISK_STEPS)
     project.write_targets(evaluators({"match": "q", "signal": "coherence", "direction": "lower_is_better"}))
-    found = project.materialize(HOUR_ONE, only=WITH_RELIABILITY)
+    found = project.materialize(HOUR_ONE, only=RISK_STEPS)
     assert found["raw_logs"]["lines_read"] == 0
     [trace] = project.rows("trace_risks")
     assert (trace["confidence_risk"], trace["coherence_risk"]) == (None, 0.25)
-    assert project.tables() == project.clean_rebuild(HOUR_ONE, only=WITH_RELIABILITY).tables()
+    assert project.tables() == project.clean_rebuild(HOUR_ONE, only=RISK_STEPS).tables()
 
 
-def test_without_an_entry_no_score_changes(project: Project) -> None:
-    write(project, result("confidence", value=0.25))
-    project.materialize(HOUR_ONE, only=STEPS)
-    [trace] = project.rows("trace_risks")
-    assert trace["confidence_risk"] is None
+def test_without_an_entry_no_score_changes(mapped: Project) -> None:
+    assert trace_of(mapped, "no entry")["confidence_risk"] is None
 
 
 # -- violations --------------------------------------------------------------------------------------------------------
 
 
-def test_a_result_below_the_threshold_is_a_violation_and_one_at_it_is_none(tables: Project) -> None:
+def test_a_result_below_the_threshold_is_a_violation_and_one_at_it_is_none(on_engine: Project) -> None:
     """The worst is medium, in one run of one: 1 - 1 * 1/2."""
-    tables.write_targets(
-        evaluators(
-            {"match": "toxicity", "violation": "medium", "direction": "lower_is_better", "threshold": 0.7},
-            {"match": "pii", "violation": "high", "scale": [1, 5]},
-            {"match": "tone", "violation": "low", "categories": {"friendly": 1, "rude": 0.25}, "threshold": 0.5},
-        )
-    )
-    run = execution("e", "a", END, task_id="t", session_id="s")
-    told = [
-        result("toxicity", value=0.7), result("toxicity", value=0.71), result("pii", value=3),
-        result("tone", label="rude"), result("tone", label="friendly"), result("tone", label="unknown"),
-    ]  # fmt: skip
-    tables.write_log("a.jsonl", map(line, [run, *told]))
-    tables.materialize(HOUR_ONE, only=WITH_RELIABILITY)
-    [row] = tables.rows("agent_reliability")
-    results = sorted(tables.rows("evaluated_signals"), key=lambda one: one["line_number"])
+    row = reliability_of(on_engine, "violations")
+    results = sorted(signals_of(on_engine, "violations"), key=lambda one: one["line_number"])
     found = [(one["evaluator"], one["value"], one["is_violation"], one["severity"]) for one in results]
     assert found == [
         ("toxicity", pytest.approx(0.3), False, "medium"), ("toxicity", pytest.approx(0.29), True, "medium"),
-        ("pii", 0.5, False, "high"), ("tone", 0.25, True, "low"), ("tone", 1, False, "low"),
+        ("pii", 0.5, False, "high"), ("manner", 0.25, True, "low"), ("manner", 1, False, "low"),
     ]  # fmt: skip
     assert {one["signal"] for one in results} == {"violation"}
     assert (row["judged"], row["violated"]) == (1, 1)
@@ -268,12 +281,9 @@ def test_a_person_is_believed_before_an_evaluator(mapped: Project) -> None:
     assert (row["judged"], row["violated"]) == (1, 0)
 
 
-def test_a_result_counts_as_a_violation_from_its_own_hour_on(project: Project) -> None:
-    project.write_targets(evaluators({"match": "pii", "violation": "high"}))
-    write_run = execution("e", "a", END, task_id="t")
-    project.write_log("a.jsonl", [line(write_run), line(result("pii", 70, value=0))])
-    project.materialize(TWO_HOURS, only=WITH_RELIABILITY)
-    assert [(row["judged"], row["violated"]) for row in project.rows("agent_reliability")] == [(0, 0), (1, 1)]
+def test_a_result_counts_as_a_violation_from_its_own_hour_on(mapped: Project) -> None:
+    rows = [reliability_of(mapped, "violating later", hours) for hours in (HOUR_ONE, HOUR_TWO)]
+    assert [(row["judged"], row["violated"]) for row in rows] == [(0, 0), (1, 1)]
 
 
 def test_a_run_of_reliability_alone_says_that_it_lacks_what_evaluators_say(project: Project) -> None:
@@ -296,31 +306,17 @@ def test_a_run_of_reliability_alone_says_that_it_lacks_what_evaluators_say(proje
 # -- what a result is about --------------------------------------------------------------------------------------------
 
 
-def test_a_result_is_about_the_execution_that_its_span_is_part_of(tables: Project) -> None:
+def test_a_result_is_about_the_execution_that_its_span_is_part_of(on_engine: Project) -> None:
     """On the agent span, on a call, on another span of the trace, and on the trace alone."""
-    tables.write_targets(evaluators({"match": ".*", "signal": "confidence"}))
-    spans = [
-        agent(1, 1, END, events=[]) | {"events": [event("of agent", score__value=0.5)]},
-        chat(1, 2, END - timedelta(minutes=5), 1) | {"events": [event("of call", score__value=0.25)]},
-        span(1, 3, END - timedelta(minutes=4), 1) | {"events": [event("of retriever", score__value=0.75)]},
-    ]
-    tables.write_log("t.jsonl", [otlp_line(*spans)])
-    tables.write_log("l.jsonl", [log_line(TRACE, "", event("of trace", 40, score__value=1))])
-    tables.materialize(HOUR_ONE, only=STEPS)
-    rows = tables.rows("evaluated_signals")
+    rows = [row for row in on_engine.rows("evaluated_signals") if row["evaluator"].startswith("of ")]
     assert {row["execution_id"] for row in rows} == {AGENT}
     assert sorted(row["evaluator"] for row in rows) == ["of agent", "of call", "of retriever", "of trace"]
-    assert [row["trace_id"] for row in tables.rows("trace_risks")] == [AGENT]
+    traces = {row["trace_id"] for row in on_engine.rows("trace_risks")}
+    assert traces == {AGENT, "signals", "violations"}
 
 
-def test_of_a_trace_with_two_executions_a_result_needs_a_span_of_one(project: Project) -> None:
-    project.write_targets(evaluators({"match": ".*", "signal": "confidence"}))
-    spans = [span(1, 9, END), agent(1, 1, END, 9), agent(1, 2, END, 9, gen_ai__agent__name="coder")]
-    project.write_log("t.jsonl", [otlp_line(*spans)])
-    told = [(f"{9:016x}", "of wrapper"), (f"{2:016x}", "of coder"), ("", "of trace")]
-    project.write_log("l.jsonl", [log_line(TRACE, span_id, event(name, 40, score__value=1)) for span_id, name in told])
-    project.materialize(HOUR_ONE, only=STEPS)
-    [row] = project.rows("evaluated_signals")
+def test_of_a_trace_with_two_executions_a_result_needs_a_span_of_one(mapped: Project) -> None:
+    [row] = [row for row in mapped.rows("evaluated_signals") if row["evaluator"].startswith("of ")]
     assert (row["evaluator"], row["agent_id"]) == ("of coder", "coder")
 
 
@@ -343,8 +339,8 @@ def test_a_result_counts_from_when_its_execution_is_known(project: Project, is_a
     for delivery in deliveries:
         for name, part in delivery:
             project.write_log(f"{name}/{part}.jsonl", [logs[name][part]])
-        for hours in [TWO_HOURS] if is_at_once else [HOUR_ONE, HourRange.of(START + timedelta(hours=1))]:
-            project.materialize(hours, only=STEPS)
+        for hours in [TWO_HOURS] if is_at_once else [HOUR_ONE, HOUR_TWO]:
+            project.materialize(hours, only=RISK_STEPS)
     project.materialize(TWO_HOURS, only=STEPS)
     runs = {f"{number:032x}:{1:016x}" for number in (1, 2, 3)}
     found = [(row["execution_id"], row["hour"]) for row in project.rows("evaluated_signals")]
@@ -355,12 +351,9 @@ def test_a_result_counts_from_when_its_execution_is_known(project: Project, is_a
     assert project.tables(names=names) == project.clean_rebuild(TWO_HOURS, only=STEPS).tables(names=names)
 
 
-def test_a_result_that_comes_later_scores_in_its_own_hour(project: Project) -> None:
-    project.write_targets(evaluators({"match": "q", "signal": "confidence"}))
-    write(project, result("q", 70, value=0.25))
-    project.materialize(TWO_HOURS, only=STEPS)
-    risks = [(row["hour"], row["confidence_risk"]) for row in project.rows("trace_risks")]
-    assert risks == [(START, None), (START + timedelta(hours=1), 0.75)]
+def test_a_result_that_comes_later_scores_in_its_own_hour(mapped: Project) -> None:
+    risks = [trace_of(mapped, "later", hours)["confidence_risk"] for hours in (HOUR_ONE, HOUR_TWO)]
+    assert risks == [None, 0.75]
 
 
 # -- what is kept and rejected -----------------------------------------------------------------------------------------
@@ -444,14 +437,16 @@ def copy_of_phoenix(project: Project, *names: str) -> None:
         project.write_bytes(f"phoenix/{name}", (RECORDINGS / f"phoenix-{name}").read_bytes())
 
 
-@pytest.mark.parametrize("name", ["span-annotations.json", "client.json", "dataframe.jsonl"])
-def test_every_export_of_phoenix_gives_the_same_results(project: Project, name: str) -> None:
-    copy_of_phoenix(project, name)
+def test_every_export_of_phoenix_gives_the_same_results(project: Project) -> None:
+    names = ("span-annotations.json", "client.json", "dataframe.jsonl")
+    copy_of_phoenix(project, *names)
     project.ingest(HOUR_OF_RECORDING)
-    rows = project.rows("evaluations")
-    assert {(row["name"], row["value"], row["label"]) for row in rows} == SPAN_ANNOTATIONS
-    assert len(rows) == len(SPAN_ANNOTATIONS)
-    assert all(len(row["execution_id"]) == 16 and row["session_id"] is None for row in rows)
+    evaluations = project.rows("evaluations")
+    for name in names:
+        rows = [row for row in evaluations if row["source_file"] == f"phoenix/{name}"]
+        assert {(row["name"], row["value"], row["label"]) for row in rows} == SPAN_ANNOTATIONS, name
+        assert len(rows) == len(SPAN_ANNOTATIONS), name
+        assert all(len(row["execution_id"]) == 16 and row["session_id"] is None for row in rows), name
     assert not project.rows("rejected_records")
     kept = str(project.tables(names=[*ALL_TABLES]))
     assert not [text for text in ("insults", "answer is wrong", "looks odd", "ana") if text in kept]
@@ -483,38 +478,53 @@ def test_annotations_of_phoenix_are_about_the_run_of_their_span_or_trace(project
     assert (of_session["name"], of_session["value"], of_session["session_id"]) == ("satisfaction", 4, "chat-42")
 
 
-@pytest.mark.parametrize("name", ["page.json", "page.jsonl"])
-def test_a_long_answer_of_phoenix_is_told_by_its_first_annotation(project: Project, name: str) -> None:
+def test_a_long_answer_of_phoenix_is_told_by_its_first_annotation(project: Project) -> None:
     """The list is longer than the beginning of a file from which its format is recognized."""
     page = json.loads((RECORDINGS / "phoenix-span-annotations.json").read_text(encoding="utf-8"))
     page["data"] *= 600
-    project.write_bytes(name, json.dumps(page, indent=1).encode())
+    names = ("page.json", "page.jsonl")
+    for name in names:
+        project.write_bytes(name, json.dumps(page, indent=1).encode())
     project.ingest(HOUR_OF_RECORDING)
-    assert len(project.rows("evaluations")) == 600 * len(SPAN_ANNOTATIONS)
+    files = Counter(row["source_file"] for row in project.rows("evaluations"))
+    assert files == dict.fromkeys(names, 600 * len(SPAN_ANNOTATIONS))
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"span_id": "U3BhbjoxMg=="}, 'span_id must be 16 hexadecimal digits, not "U3BhbjoxMg=="'),
-        ({"span_id": None}, "it names neither a span nor a trace nor a session"),
-        ({"name": ""}, "name is missing"),
-        ({"updated_at": "soon"}, 'updated_at must be ISO 8601, not "soon"'),
-    ],
-)
+UNUSABLE: list[tuple[Record, str]] = [
+    ({"span_id": "U3BhbjoxMg=="}, 'span_id must be 16 hexadecimal digits, not "U3BhbjoxMg=="'),
+    ({"span_id": None}, "it names neither a span nor a trace nor a session"),
+    ({"name": ""}, "name is missing"),
+    ({"updated_at": "soon"}, 'updated_at must be ISO 8601, not "soon"'),
+]
+"""Fields of the last annotation of a page, and why it is rejected."""
+
+
+@pytest.fixture(scope="module")
+def with_unusable(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A page for each of `UNUSABLE`."""
+    project = Project(tmp_path_factory.mktemp("unusable") / "project")
+    for place, (fields, _) in enumerate(UNUSABLE):
+        page = json.loads((RECORDINGS / "phoenix-span-annotations.json").read_text(encoding="utf-8"))
+        last = page["data"][-1]
+        last |= {"metadata": {"why": EXPLANATION}} | fields
+        last["result"]["explanation"] = EXPLANATION
+        project.write_bytes(f"page{place}.json", json.dumps(page).encode())
+    project.ingest(HOUR_OF_RECORDING)
+    return project
+
+
+@pytest.mark.parametrize("place", range(len(UNUSABLE)))
 def test_an_annotation_that_cannot_be_used_is_rejected_without_its_explanation(
-    project: Project, fields: Record, reason: str
+    with_unusable: Project, place: int
 ) -> None:
-    page = json.loads((RECORDINGS / "phoenix-span-annotations.json").read_text(encoding="utf-8"))
-    last = page["data"][-1]
-    last |= {"metadata": {"why": EXPLANATION}} | fields
-    last["result"]["explanation"] = EXPLANATION
-    project.write_bytes("page.json", json.dumps(page).encode())
-    project.ingest(HOUR_OF_RECORDING)
-    [rejected] = project.rows("rejected_records")
-    assert rejected["reason"] == reason
+    of_page = {
+        table: [row for row in with_unusable.rows(table) if row["source_file"] == f"page{place}.json"]
+        for table in ("rejected_records", "evaluations")
+    }
+    [rejected] = of_page["rejected_records"]
+    assert rejected["reason"] == UNUSABLE[place][1]
     assert EXPLANATION not in rejected["raw"]
-    assert len(project.rows("evaluations")) == len(SPAN_ANNOTATIONS) - 1
+    assert len(of_page["evaluations"]) == len(SPAN_ANNOTATIONS) - 1
 
 
 # -- what nobody mapped ------------------------------------------------------------------------------------------------

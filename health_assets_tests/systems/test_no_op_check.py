@@ -1,5 +1,6 @@
 """A command with nothing new makes no run and says the same; whatever is new, or not certain, it makes one."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -29,6 +30,7 @@ from health_assets.systems.no_op_check import made_at, reason_to_run
 from health_assets.systems.suites import SUITES
 from health_assets.warehouse.engines.duckdb.store import DuckDBSession
 from health_assets.warehouse.fingerprints import FEW_READ_LINES_ARE_REJECTED
+from health_assets.warehouse.session import Session
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line, trigger
 from health_assets_tests.support.projects import (
@@ -57,6 +59,8 @@ NAMED = ["--system", "agent_health_model", "--system", "agent_health_state"]
 """Systems that stand for all by day: one has components, one looks at its own earlier hours."""
 NOBODYS = ""
 """Dagster's records of the commands go with them, since the warehouse is not the environment's."""
+ASSETS = [*fingerprints.RECORDS, *(asset.name for system in NAMED[1::2] for asset in SYSTEMS[system])]
+"""The record tables, and what these systems make."""
 RAN, DID_NOT = "materialized in", "no run was made (--full-refresh makes one)"
 TARGETS = {"agents": {"slow": {"expected_runtime_s": 30, "sla_s": 100}}}
 OTHER_TARGETS = {
@@ -115,13 +119,19 @@ def done(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
 
 @pytest.fixture(params=DUCKDB_BY_DAY)
 def done_by_day(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
-    """The same, on PostgreSQL by night: by day what is new is noticed on both."""
+    """The same, on PostgreSQL by night: by day one change is noticed on both."""
     return copied(materialized(request.param), tmp_path / "project")
 
 
 @pytest.fixture
+def made() -> Project:
+    """The project itself on DuckDB, for tests that only look."""
+    return materialized("duckdb")
+
+
+@pytest.fixture
 def done_here(tmp_path: Path) -> Project:
-    """The same on DuckDB alone."""
+    """A copy of it on DuckDB alone."""
     return copied(materialized("duckdb"), tmp_path / "project")
 
 
@@ -142,10 +152,14 @@ def copied(made: Project, folder: Path) -> Project:
 
 def why(project: Project, settings: Settings | None = None, **others: object) -> str | None:
     """Why a run is to be made of what `materialize` asks for."""
-    settings = settings or project.settings
-    asked = {"hours": HOURS, "systems": NAMED[1::2], "records_in": NOBODYS, "now": datetime.now(UTC)} | others
     with project.warehouse.read() as session:
-        return reason_to_run(session, settings, load_targets(settings.targets), **asked)
+        return why_in(session, settings or project.settings, **others)
+
+
+def why_in(session: Session, settings: Settings, **others: object) -> str | None:
+    """The same, by what a session sees."""
+    asked = {"hours": HOURS, "systems": NAMED[1::2], "records_in": NOBODYS, "now": datetime.now(UTC)} | others
+    return reason_to_run(session, settings, load_targets(settings.targets), **asked)
 
 
 def state(project: Project) -> dict[str, list[Row]]:
@@ -168,17 +182,17 @@ def of_the_fleet(said: str) -> str:
 # -- nothing new -------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_new_makes_no_run_says_the_same_and_a_run_would_change_no_table(done: Project) -> None:
-    before = state(done)
-    said = materialize(done)
+def test_nothing_new_makes_no_run_says_the_same_and_a_run_would_change_no_table(done_by_day: Project) -> None:
+    before = state(done_by_day)
+    said = materialize(done_by_day)
     assert DID_NOT in said and RAN not in said
-    assert_same_tables(state(done), before)
-    refreshed = materialize(done, "--full-refresh")
+    assert_same_tables(state(done_by_day), before)
+    refreshed = materialize(done_by_day, "--full-refresh")
     assert RAN in refreshed and DID_NOT not in refreshed
     assert of_the_fleet(said) == of_the_fleet(refreshed)
     assert "not valid JSON" in said
-    assert_same_tables(state(done), before)
-    assert DID_NOT in materialize(done)
+    assert_same_tables(state(done_by_day), before)
+    assert DID_NOT in materialize(done_by_day)
 
 
 @pytest.mark.nightly
@@ -237,14 +251,14 @@ def test_a_command_with_nothing_new_imports_neither_dagster_nor_great_expectatio
     assert not imported & {"dagster", "great_expectations", "httpx", "pandas", "rapidfuzz", "scipy"}
 
 
-def test_it_says_since_when_nothing_has_changed(done_here: Project) -> None:
-    with done_here.warehouse.read() as session:
+def test_it_says_since_when_nothing_has_changed(made: Project) -> None:
+    with made.warehouse.read() as session:
         since = made_at(session, HOURS)
-    [(last,)] = done_here.query(
+    [(last,)] = made.query(
         "SELECT max(materialized_at) FROM partition_states WHERE hour >= ? AND hour < ?", [HOURS.start, HOURS.end]
     )
     assert since == last
-    assert f"up to date: nothing has changed since {since:%Y-%m-%d %H:%M} UTC; " in materialize(done_here)
+    assert f"up to date: nothing has changed since {since:%Y-%m-%d %H:%M} UTC; " in materialize(made)
 
 
 # -- logs --------------------------------------------------------------------------------------------------------------
@@ -314,8 +328,14 @@ OF_LOGS = [
 
 
 @pytest.mark.parametrize("happens", OF_LOGS, ids=lambda happens: happens.__name__)
-def test_a_log_that_is_not_as_it_was_makes_a_run(done: Project, happens: Change) -> None:
-    happens(done)
+def test_a_log_that_is_not_as_it_was_makes_a_run(done_by_day: Project, happens: Change) -> None:
+    happens(done_by_day)
+    assert IS_NEW in str(why(done_by_day))
+
+
+def test_a_log_that_is_not_as_it_was_makes_a_run_on_either_engine(done: Project) -> None:
+    assert DID_NOT in materialize(done)
+    a_line_is_appended(done)
     assert IS_NEW in str(why(done))
 
 
@@ -359,10 +379,10 @@ def test_an_event_of_the_future_makes_a_run_once_its_time_has_come(tmp_path: Pat
     assert "whose time has come" in str(why(project, now=now + timedelta(days=1)))
 
 
-def test_another_raw_root_makes_a_run_even_with_the_same_logs(done_here: Project) -> None:
-    shutil.copytree(done_here.raw, done_here.folder / "moved")
-    settings = done_here.settings.model_copy(update={"raw": done_here.folder / "moved"})
-    assert "raw root" in str(why(done_here, settings))
+def test_another_raw_root_makes_a_run_even_with_the_same_logs(made: Project, tmp_path: Path) -> None:
+    shutil.copytree(made.raw, tmp_path / "moved")
+    settings = made.settings.model_copy(update={"raw": tmp_path / "moved"})
+    assert "raw root" in str(why(made, settings))
 
 
 # -- targets, settings, program ----------------------------------------------------------------------------------------
@@ -393,19 +413,19 @@ OTHER_SETTINGS = {
 
 
 @pytest.mark.parametrize("name", OTHER_SETTINGS)
-def test_another_setting_makes_a_run(done_here: Project, name: str) -> None:
-    settings = done_here.settings.model_copy(update={name: OTHER_SETTINGS[name]})
-    assert OTHER_INPUTS in str(why(done_here, settings))
+def test_another_setting_makes_a_run(made: Project, name: str) -> None:
+    settings = made.settings.model_copy(update={name: OTHER_SETTINGS[name]})
+    assert OTHER_INPUTS in str(why(made, settings))
 
 
-def test_settings_that_no_row_follows_from_are_all_there_and_make_no_run(done_here: Project) -> None:
+def test_settings_that_no_row_follows_from_are_all_there_and_make_no_run(made: Project) -> None:
     assert Settings.model_fields.keys() >= EXCLUDED_SETTINGS
-    assert why(done_here, done_here.settings.model_copy(update={"serve_port": 1, "memory_limit": "1GB"})) is None
+    assert why(made, made.settings.model_copy(update={"serve_port": 1, "memory_limit": "1GB"})) is None
 
 
-def test_another_state_of_the_program_makes_a_run(done_here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_state_of_the_program_makes_a_run(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fingerprints, "PROGRAM", "another")
-    assert OTHER_INPUTS in str(why(done_here))
+    assert OTHER_INPUTS in str(why(made))
 
 
 def test_any_module_that_changes_makes_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,13 +439,13 @@ def test_any_module_that_changes_makes_another_program(tmp_path: Path, monkeypat
     assert digest_of_program() != PROGRAM
 
 
-def test_other_hours_other_systems_and_another_home_of_dagster_make_a_run(done_here: Project) -> None:
+def test_other_hours_other_systems_and_another_home_of_dagster_make_a_run(made: Project) -> None:
     for hours in (HourRange.of(HOURS.start), HourRange(BEFORE, HOURS.end), HOURS.extended_forward(1)):
-        assert why(done_here, hours=hours) is not None
-    assert why(done_here, systems=["agent_health_model"]) is None
-    assert "lacks" in str(why(done_here, systems=[*SYSTEMS]))
-    assert "no such system" in str(why(done_here, systems=["nobody's"]))
-    assert "checks of" in str(why(done_here, records_in="/elsewhere"))
+        assert why(made, hours=hours) is not None
+    assert why(made, systems=["agent_health_model"]) is None
+    assert "lacks" in str(why(made, systems=[*SYSTEMS]))
+    assert "no such system" in str(why(made, systems=["nobody's"]))
+    assert "checks of" in str(why(made, records_in="/elsewhere"))
 
 
 def test_hours_that_are_not_over_or_were_made_before_they_were_make_a_run(done_here: Project) -> None:
@@ -476,11 +496,18 @@ BY_HAND = [
 ]  # fmt: skip
 
 
+class _UndoneError(Exception):
+    """Ends a transaction whose changes are not to stay."""
+
+
 @pytest.mark.parametrize("sql", BY_HAND)
-def test_a_row_that_somebody_changes_makes_a_run(done_here: Project, sql: str) -> None:
-    assert why(done_here) is None
-    done_here.change(sql)
-    assert why(done_here) is not None
+def test_a_row_that_somebody_changes_makes_a_run(made: Project, sql: str) -> None:
+    assert why(made) is None
+    with contextlib.suppress(_UndoneError), made.warehouse.write() as session:
+        session.query(sql)
+        reason = why_in(session, made.settings)
+        raise _UndoneError
+    assert reason is not None
 
 
 def test_a_score_that_somebody_changed_is_made_anew(done_here: Project) -> None:
@@ -498,7 +525,7 @@ def test_a_score_that_somebody_changed_is_made_anew(done_here: Project) -> None:
 @pytest.mark.nightly
 def test_a_run_of_an_hour_that_is_looked_back_on_makes_a_run(done_by_day: Project) -> None:
     done_by_day.write_log("late.jsonl", [line(execution("late", "slow", BEFORE, 500))])
-    done_by_day.materialize(HourRange.of(BEFORE))
+    done_by_day.materialize(HourRange.of(BEFORE), only=ASSETS)
     assert OTHER_INPUTS in str(why(done_by_day))
     assert RAN in materialize(done_by_day)
     assert why(done_by_day) is None
@@ -508,7 +535,7 @@ def test_a_run_of_an_hour_that_is_looked_back_on_makes_a_run(done_by_day: Projec
 
 
 def test_a_run_of_an_hour_that_changes_nothing_here_makes_none(done_by_day: Project) -> None:
-    done_by_day.materialize(hours_from(HOURS.end + 8 * HOUR, 1))
+    done_by_day.materialize(hours_from(HOURS.end + 8 * HOUR, 1), only=ASSETS)
     assert why(done_by_day) is None
 
 
@@ -606,7 +633,7 @@ def test_another_writer_between_two_transactions_of_a_run_makes_a_run(
         if before in names and not happened:
             happened.append(before)
             done_here.write_log("late.jsonl", [line(execution("late", "slow", BEFORE, 500))])
-            done_here.materialize(HourRange.of(BEFORE))
+            done_here.materialize(HourRange.of(BEFORE), only=ASSETS)
         return does(pipeline, graph, what, *others)
 
     with monkeypatch.context() as patched:
@@ -670,10 +697,10 @@ def read_tables(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 @pytest.mark.parametrize("name", DERIVED)
 def test_rows_are_made_from_the_tables_that_their_fingerprint_covers(
-    done_here: Project, read_tables: set[str], name: str
+    made: Project, read_tables: set[str], name: str
 ) -> None:
-    derived, settings = DERIVED[name], done_here.settings
-    with done_here.warehouse.read() as session:
+    derived, settings = DERIVED[name], made.settings
+    with made.warehouse.read() as session:
         inputs = Inputs(session=session, hours=HOURS, targets=load_targets(settings.targets), settings=settings)
         session.sql(derived.rows(inputs))
     itself = {name} if derived.is_self_dependent else set()
@@ -695,9 +722,8 @@ def test_checks_look_at_the_tables_that_their_fingerprint_covers(read_tables: se
     assert name in read_tables and read_tables <= upstream(name, DERIVED) | {name} | OF_THE_LEDGER
 
 
-def test_every_table_that_a_run_makes_has_a_fingerprint_of_its_inputs_and_of_its_checks(done_here: Project) -> None:
-    made = {*fingerprints.RECORDS, *(asset.name for system in NAMED[1::2] for asset in SYSTEMS[system])}
-    marked = done_here.query(
+def test_every_table_that_a_run_makes_has_a_fingerprint_of_its_inputs_and_of_its_checks(made: Project) -> None:
+    marked = made.query(
         "SELECT DISTINCT asset FROM partition_states WHERE inputs_fingerprint IS NOT NULL AND checks_fingerprint IS NOT NULL"
     )
-    assert {asset for (asset,) in marked} == made
+    assert {asset for (asset,) in marked} == {*ASSETS}
