@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from io import StringIO
@@ -41,6 +42,8 @@ from health_assets_tests.systems.test_scores_equal_reference import assert_equal
 
 TABLES = tuple(asset.name for asset in ASSETS)
 OWN_STEPS = ("ingest", "computed_signals", *TABLES)
+JUDGED_STEPS = ("ingest", *TABLES)
+"""The steps where no signal is computed."""
 SPAN = 30
 """Hours that the random logs fill."""
 
@@ -487,7 +490,7 @@ def test_real_runs_equal_the_reference(tmp_path: Path) -> None:
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, HourRange]:
     """A range of hours that was materialized at once; only to be looked at."""
     project = project_of(tmp_path_factory.mktemp("built"), runs_of_all_sources(), 8)
-    hours = hours_from(START + 4 * HOUR, 5)
+    hours = hours_from(START + 6 * HOUR, 3)
     project.materialize(hours, only=OWN_STEPS)
     assert {row["task_source"] for row in project.rows("agent_reliability")} == {"stated", "evaluation", "observed"}
     return project, hours
@@ -529,7 +532,7 @@ def test_order_and_duplicates_of_lines_do_not_matter_to_the_last_bit(
 def test_a_late_judgement_counts_from_its_hour_on_and_replaces_what_was_said_before(project: Project) -> None:
     severe = [{"constraint": "c", "severity": "high"}]
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t", violations=severe))])
-    project.materialize(hours_from(START, 4), only=OWN_STEPS)
+    project.materialize(hours_from(START, 4), only=JUDGED_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0, 0, 0, 0]
     at = [(START + HOUR * hours).isoformat() for hours in (1.5, 3)]
     later = [
@@ -537,7 +540,7 @@ def test_a_late_judgement_counts_from_its_hour_on_and_replaces_what_was_said_bef
         {"type": "judgement", "execution_id": "e", "at": at[0], "violations": []},
     ]
     project.write_log("judgements/later.jsonl", map(line, later))
-    project.materialize(hours_from(START, 4), only_stale=True, only=OWN_STEPS)
+    project.materialize(hours_from(START, 4), only_stale=True, only=JUDGED_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0, 1, 1, 0.75]
 
 
@@ -546,10 +549,10 @@ def test_no_untrusted_word_clears_what_another_one_said_before_or_says_later(pro
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t", violations=low))])
     said = [judgement(None, 30), judgement("person", 60, "medium"), judgement("model", 120, "high")]
     project.write_log("later.jsonl", map(line, [*said, judgement("person", 180), judgement("agent", 181, "low")]))
-    project.materialize(hours_from(START, 4), only=OWN_STEPS)
+    project.materialize(hours_from(START, 4), only=JUDGED_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0.75, 0.5, 0, 0]
     project.write_log("judgements/person.jsonl", [line(judgement("person", 60))])
-    project.materialize(hours_from(START, 4), only=OWN_STEPS)
+    project.materialize(hours_from(START, 4), only=JUDGED_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0.75, 1, 1, 1]
 
 
@@ -560,7 +563,7 @@ def test_of_two_trusted_judgements_at_the_same_time_the_later_line_wins(project:
         for violations in ([{"constraint": "c", "severity": "high"}], [])
     ]
     project.write_log("judgements/b.jsonl", map(line, judgements))
-    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=JUDGED_STEPS)
     (row,) = project.rows("agent_reliability")
     assert (row["judged"], row["violated"]) == (1, 0)
 
@@ -576,7 +579,7 @@ def test_a_later_claim_of_any_log_does_not_override_the_model_and_a_person_does(
     project.write_log("judgements/model.jsonl", [line(judgement("model", 1, "high"))])
     project.write_log("b.jsonl", map(line, [judgement(None, 2), judgement("model", 3), judgement("person", 4)]))
     project.write_log("judgements/agent.jsonl", [line(judgement("agent", 5))])
-    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=JUDGED_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
     said = {(row["source_file"], row["judged_by"], row["judged_by_reported"]) for row in project.rows("judgements")}
     assert said == {
@@ -584,7 +587,7 @@ def test_a_later_claim_of_any_log_does_not_override_the_model_and_a_person_does(
         ("b.jsonl", "agent", None), ("b.jsonl", "agent", "model"), ("b.jsonl", "agent", "person"),
     }  # fmt: skip
     project.write_log("judgements/person.jsonl", [line(judgement("person", 0, "low"))])
-    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=JUDGED_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0.75]
 
 
@@ -592,17 +595,17 @@ def test_another_setting_of_whom_to_trust_holds_for_judgements_that_are_there(pr
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t"))])
     project.write_log("judgements/1.jsonl", [line(judgement("model", 1, "high"))])
     project.write_log("people/1.jsonl", [line(judgement("person", 1) | {"judge": "Ada"})])
-    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=JUDGED_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [0]
     settings = project.settings.model_copy(update={"trusted_judgements": ("people/*", "judgements/*")})
-    run_steps(Pipeline(settings=settings), HourRange.of(START), only=OWN_STEPS)
+    run_steps(Pipeline(settings=settings), HourRange.of(START), only=JUDGED_STEPS)
     assert [row["r_saf"] for row in project.rows("agent_reliability")] == [1]
     assert {(row["judged_by"], row["judge"]) for row in project.rows("judgements")} == {
         ("model", None),
         ("person", "Ada"),
     }
     run_steps(
-        Pipeline(settings=settings.model_copy(update={"trusted_judgements": ()})), HourRange.of(START), only=OWN_STEPS
+        Pipeline(settings=settings.model_copy(update={"trusted_judgements": ()})), HourRange.of(START), only=["ingest"]
     )
     assert {row["judged_by"] for row in project.rows("judgements")} == {"agent"}
 
@@ -630,7 +633,7 @@ def test_who_can_write_to_a_trusted_path_speaks_as_no_person_there(project: Proj
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t", violations=[]))])
     project.write_log("judgements/1.jsonl", [line(judgement("person", 1, "high"))])
     OPENED[way](project.raw / "judgements")
-    told = project.materialize(HourRange.of(START), only=OWN_STEPS)["raw_logs"]
+    told = project.materialize(HourRange.of(START), only=["ingest"])["raw_logs"]
     assert [(row["judged_by"], row["judged_by_reported"]) for row in project.rows("judgements")] == [
         ("agent", "person")
     ]
@@ -643,11 +646,11 @@ def test_a_user_whom_a_setting_names_is_believed(project: Project, monkeypatch: 
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t"))])
     path = project.write_log("judgements/1.jsonl", [line(judgement("person", 1))])
     os.chown(path, NOBODY_ELSE, -1)
-    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=["ingest"])
     assert [row["judged_by"] for row in project.rows("judgements")] == ["agent"]
     monkeypatch.setenv("HEALTH_TRUSTED_USERS", f"root, {NOBODY_ELSE}")
     assert project.settings.trusted_users == (0, NOBODY_ELSE)
-    told = project.materialize(HourRange.of(START), only=OWN_STEPS)["raw_logs"]
+    told = project.materialize(HourRange.of(START), only=["ingest"])["raw_logs"]
     assert [row["judged_by"] for row in project.rows("judgements")] == ["person"]
     assert "odd files" not in told
 
@@ -663,10 +666,10 @@ def test_a_log_counts_as_before_once_it_is_gone_whoever_could_write_it(project: 
     project.write_log("a.jsonl", [line(execution("e", "a", START, task_id="t"))])
     paths = [project.write_log(f"judgements/{number}.jsonl", [line(judgement("person", number))]) for number in (1, 2)]
     paths[0].chmod(0o666)
-    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=["ingest"])
     for path in paths:
         path.unlink()
-    project.materialize(HourRange.of(START), only=OWN_STEPS)
+    project.materialize(HourRange.of(START), only=["ingest"])
     counts_as = {row["source_file"]: row["judged_by"] for row in project.rows("judgements")}
     assert counts_as == {"judgements/1.jsonl": "agent", "judgements/2.jsonl": "person"}
 
@@ -675,14 +678,14 @@ def test_an_id_in_two_hours_is_two_runs(project: Project) -> None:
     lines = [line(execution("e", "a", START + hours * HOUR, task_id="t")) for hours in (0, 1)]
     judgement = {"type": "judgement", "execution_id": "e", "at": START.isoformat(), "violations": []}
     project.write_log("a.jsonl", [*lines, line(judgement)])
-    project.materialize(HourRange.of(START + HOUR), only=OWN_STEPS)
+    project.materialize(HourRange.of(START + HOUR), only=JUDGED_STEPS)
     (agent,), (task,) = project.rows("agent_reliability"), project.rows("task_consistency")
     assert (agent["runs"], agent["judged"], task["runs"]) == (2, 2, 2)
 
 
 def test_logs_without_tasks_give_no_rows_and_the_reason(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("e", "a", START, confidence=1, actions=["a"]))])
-    metadata = project.materialize(HourRange.of(START), only=OWN_STEPS)
+    metadata = project.materialize(HourRange.of(START), only=JUDGED_STEPS)
     for table in TABLES:
         assert project.rows(table) == []
         assert "task_id" in metadata[table]["no rows"]
@@ -690,22 +693,25 @@ def test_logs_without_tasks_give_no_rows_and_the_reason(project: Project) -> Non
 
 def test_an_hour_without_any_execution_gives_no_rows(project: Project) -> None:
     project.write_log("a.jsonl", [])
-    project.materialize(hours_from(START, 3), only=OWN_STEPS)
+    project.materialize(hours_from(START, 3), only=JUDGED_STEPS)
     assert project.tables(names=TABLES) == {table: [] for table in TABLES}
 
 
-@pytest.mark.parametrize("severity", ["severe", None, 3, "High"])
-def test_a_severity_that_is_not_known_is_a_rejected_line(project: Project, severity: Any) -> None:
-    violations = [{"constraint": "c", "severity": severity}]
-    records = [
-        execution("e", "a", START, task_id="t", violations=violations),
-        {"type": "judgement", "execution_id": "f", "at": START.isoformat(), "violations": violations},
-        execution("f", "a", START, task_id="t"),
-    ]
-    project.write_log("a.jsonl", map(line, records))
-    project.materialize(HourRange.of(START), only=OWN_STEPS)
-    assert len(project.rows("rejected_records")) == 2
-    assert [(row["runs"], row["judged"]) for row in project.rows("agent_reliability")] == [(1, 0)]
+def test_a_severity_that_is_not_known_is_a_rejected_line(project: Project) -> None:
+    severities = ["severe", None, 3, "High"]
+    for place, severity in enumerate(severities):
+        violations = [{"constraint": "c", "severity": severity}]
+        records = [
+            execution(f"e{place}", f"a{place}", START, task_id="t", violations=violations),
+            {"type": "judgement", "execution_id": f"f{place}", "at": START.isoformat(), "violations": violations},
+            execution(f"f{place}", f"a{place}", START, task_id="t"),
+        ]
+        project.write_log(f"{place}.jsonl", map(line, records))
+    project.materialize(HourRange.of(START), only=JUDGED_STEPS)
+    rejected = Counter(row["source_file"] for row in project.rows("rejected_records"))
+    assert rejected == {f"{place}.jsonl": 2 for place in range(len(severities))}
+    found = [(row["agent_id"], row["runs"], row["judged"]) for row in project.rows("agent_reliability")]
+    assert found == [(f"a{place}", 1, 0) for place in range(len(severities))]
 
 
 # -- distances and sums ------------------------------------------------------------------------------------------------
