@@ -298,7 +298,7 @@ def test_texts_of_one_line_are_redacted_each_as_if_it_stood_alone(project: Proje
         assert found == {f"{letter}{place}": text for place, text in enumerate(kept)}, table
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 3))])
 def test_no_secret_stands_in_any_table_or_in_what_the_judge_is_sent(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     project = Project(tmp_path / "project")

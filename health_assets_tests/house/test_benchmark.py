@@ -12,18 +12,16 @@ from bench.coding_sessions import write_sessions
 from health_assets_tests.support.coding_sessions_made import CLAUDE_SESSION, CLAUDE_TURN, as_lines
 from health_assets_tests.support.projects import REPOSITORY
 
-EXACT = [
-    ["bench", "--only", "reliability", "--scale", "0.01", "--repeats", "1"],
-    ["bench.session_loops", "--traces", "2000", "--sessions", "100"],
-]
+EXACT = [["bench", "--only", "reliability", "--scale", "0.01", "--repeats", "1"]]
 WHOLE = [
+    ["bench.session_loops", "--traces", "2000", "--sessions", "100"],
     ["bench", "--only", "headline,cores,window,otlp,postgres", "--scale", "0.001", "--repeats", "1"],
     ["bench", "--only", "backfill,scaling", "--scale", "0.001", "--repeats", "1", "--quick"],
     ["bench.small", "--repeats", "1"],
     ["bench.scale", "--only", "hour,backfill", "--agents", "60", "--hours", "2"],
     ["bench.latency", "--every", "5", "--trials", "2", "--within", "5"],
 ]
-"""Benchmarks that time the product alone, or take minutes on any data."""
+"""Benchmarks that take longer, or time the product alone."""
 
 
 @pytest.mark.parametrize(

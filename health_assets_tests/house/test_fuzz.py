@@ -9,10 +9,14 @@ import pytest
 from health_assets_tests.fuzz import targets
 from health_assets_tests.fuzz.running import inputs_of
 from health_assets_tests.fuzz.targets import TARGETS
+from health_assets_tests.support.examples import example_count
 
 SEED = 1
-INPUTS = {"native": 400, "otlp": 150, "inspect_json": 3, "inspect_eval": 3, "health_document": 1_000}
-SOME_INPUTS = 60
+INPUTS = {
+    "native": example_count(130, 400), "otlp": example_count(50, 150), "inspect_json": 3, "inspect_eval": 3,
+    "health_document": 1_000,
+}  # fmt: skip
+SOME_INPUTS = example_count(20, 60)
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -307,7 +307,7 @@ def test_objects_that_changed_within_a_tick_of_the_stores_clock_have_other_stamp
 # -- a store that is far away ------------------------------------------------------------------------------------------
 
 LATENCY_S = 0.04
-MANY_OBJECTS = 60
+MANY_OBJECTS = 40
 
 
 @pytest.fixture

@@ -283,19 +283,20 @@ def test_the_tail_is_exact_to_twelve_digits_for_few_and_many_executions() -> Non
         assert row["is_improbable"] == (exact < Fraction(1, 10_000))
 
 
-def test_of_100000_agents_as_good_as_expected_at_most_two_in_10000_are_failing() -> None:
+@pytest.mark.parametrize("agents", [50_000, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_of_agents_as_good_as_expected_at_most_two_in_10000_are_failing(agents: int) -> None:
     """One false `failing` in 10,000 agent-hours for the hour, one for the streak."""
     random, hours = np.random.default_rng(30), 6
     rates = [0.5, 0.9, 0.95, 0.99, 0.999, 1.0]
-    expected = np.resize(np.repeat(rates, 5), 100_000)
-    executions = np.broadcast_to(np.resize([1, 6, 12, 100, 1_000], 100_000)[:, None], (100_000, hours))
+    expected = np.resize(np.repeat(rates, 5), agents)
+    executions = np.broadcast_to(np.resize([1, 6, 12, 100, 1_000], agents)[:, None], (agents, hours))
     success = np.broadcast_to(expected[:, None], executions.shape)
     endings = np.minimum(random.geometric(success) - 1, executions)
     before = np.maximum(executions - endings - 1, 0)  # the run before the streak succeeded
     counts = np.stack([executions, endings + random.binomial(before, 1 - success)], axis=2)
     rows = verdicts_of(counts, expected.tolist(), endings, lookback_hours=hours)
     false = sum(own[-1]["verdict"] == "failing" for own in rows)
-    assert 0 < false <= 20
+    assert 0 < false <= 2 * agents // 10_000
 
 
 # -- how soon ----------------------------------------------------------------------------------------------------------

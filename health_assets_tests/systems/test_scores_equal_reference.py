@@ -380,9 +380,7 @@ def _accepted(name: str, value: float) -> bool:
 
 def test_extreme_targets_are_refused_or_give_scores_in_range() -> None:
     names = sorted(name for name in TARGETS_USED if name not in ("n_full", "healthy_at", "degraded_at"))
-    accepted = [
-        {name: value} for name in names for value in (5e-324, 1e-20, 1e15, 1.7e308) if _accepted(name, value)
-    ]
+    accepted = [{name: value} for name in names for value in (5e-324, 1e-20, 1e15, 1.7e308) if _accepted(name, value)]
     counts = {"executions": 4, "successes": 2, "failures": 2, "runtime_us_sum": 10**7, "sla_breaches": 0}
     counts |= {"long_running": 0, "trigger_failures": 0}
     many = counts | {"long_running": 4, "trigger_failures": 9, "sla_breaches": 4}

@@ -172,7 +172,7 @@ def test_tools_of_random_logs_equal_the_reference_and_one_hour_equals_its_part_o
     rows = project.rows("tool_health", hours)
     assert_equal_but_for_latencies(rows, expected)
     assert set(columns_of("tool_health")) - set(expected[0]) == {"hours_covered", "formula_version"}
-    for hour in hours:
+    for hour in list(hours)[::4]:
         project.materialize(HourRange.of(hour), only=["tool_health"])
     assert_same_tables({"tool_health": project.rows("tool_health", hours)}, {"tool_health": rows})
 
@@ -203,7 +203,7 @@ def test_late_calls_and_any_order_of_hours_give_the_same_tables(tmp_path: Path) 
     project.write_log("late.jsonl", late)
     project.materialize(hours, only=STEPS, only_stale=True)
     for hour in (6, 0, 3):
-        project.materialize(HourRange.of(START + hour * HOUR), only=STEPS)
+        project.materialize(HourRange.of(START + hour * HOUR), only=TABLES)
     assert_same_tables(project.tables(hours, TABLES), clean.tables(hours, TABLES))
 
 
