@@ -15,8 +15,9 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
 from health_assets_tests.logs.test_opentelemetry import AT, FIRST
+from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, cancellation, execution, line
-from health_assets_tests.support.projects import ENGINES, Project, assert_same_tables, forked_command
+from health_assets_tests.support.projects import ENGINES, Project, assert_same_tables
 from health_assets_tests.support.traces_made import agent, chat, otlp_line, tool
 
 UUID = "01a20214-610d-747c-ae77-4c63cf525548"
@@ -158,10 +159,10 @@ def test_names_that_differ_by_a_uuid_alone_are_told_until_they_are_folded(projec
         "--system",
         "tool_health",
     )
-    told = forked_command(*arguments, folder=project.folder).stdout
+    told = command_here(*arguments, folder=project.folder).stdout
     assert "3 agents differ only by a UUID in their names, like weather-" in told
     project.write_targets({"names": [{"match": "(.+)-[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}", "agent": r"\1"}]})
-    assert "UUID" not in forked_command(*arguments, folder=project.folder).stdout
+    assert "UUID" not in command_here(*arguments, folder=project.folder).stdout
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,9 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from bench.auroc import Z_95, auroc, auroc_difference, auroc_within, fifths
+from bench.signals import main
 from bench.trajectories import Call, auto_code_rover, claude_code, mini_swe_agent, swe_agent
 from health_assets_tests.support.foreign_logs_made import TAU_BENCH_NAME, tau_bench_trial
-from health_assets_tests.support.projects import REPOSITORY
 
 HAS_FAILED = [True, True, False, False, False]
 RISKS = [0.8, 0.4, 0.6, 0.2, 0.4]
@@ -154,22 +152,26 @@ def test_claude_code_fails_a_call_whose_result_is_an_error(tmp_path: Path) -> No
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
-def command(folder: Path) -> "subprocess.CompletedProcess[str]":
-    arguments = [sys.executable, "-m", "bench.signals", "--data", str(folder)]
-    return subprocess.run(arguments, cwd=REPOSITORY, env=os.environ, capture_output=True, text=True, check=False)
+def run_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do what `python -m bench.signals` does, in this process; the product runs in processes of its own."""
+    monkeypatch.setattr(sys, "argv", ["bench.signals", "--data", str(folder)])
+    main()
 
 
-def test_the_command_takes_converted_runs_and_files_of_our_readers_through_the_product(tmp_path: Path) -> None:
+def test_the_command_takes_converted_runs_and_files_of_our_readers_through_the_product(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     # failed runs have a failed call; lengths are alike, so that the number of calls tells nothing
     for place in range(4):
         write(tmp_path, f"swe_agent/made/one/{place}.traj", swe_agent_run("fine", "fine" if place < 2 else "Error: no"))
     write(tmp_path, "swe_agent/made/one/report.json", {"resolved": ["0", "1"]})
     trials = [tau_bench_trial(place, 0, float(place % 2), "search", "book") for place in range(4)]
     write(tmp_path, f"tau_bench/made/{TAU_BENCH_NAME}", [*trials, tau_bench_trial(9, 0, 0.0)])
-    done = command(tmp_path)
-    assert done.returncode == 0, done.stderr
+    run_command(tmp_path, monkeypatch)
     cells = [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line.startswith("| ")
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("| ")
     ]
     by_name = {row[0]: row[1:] for row in cells}
     nothing = "0.50 [0.50, 0.50]"
@@ -183,8 +185,12 @@ def test_the_command_takes_converted_runs_and_files_of_our_readers_through_the_p
     assert by_name["number of calls"] == ["0.50", "0.50"]
 
 
-def test_a_folder_without_a_known_format_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_without_a_known_format_is_told_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "elsewhere").mkdir()
-    done = command(tmp_path)
-    assert done.returncode == 2
-    assert "has no data set; a folder of a format is named auto_code_rover, claude_code, mini_swe_agent" in done.stderr
+    with pytest.raises(SystemExit) as ended:
+        run_command(tmp_path, monkeypatch)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "has no data set; a folder of a format is named auto_code_rover, claude_code, mini_swe_agent" in said

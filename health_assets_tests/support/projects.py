@@ -51,6 +51,7 @@ from health_assets.systems.graph import declared_graph
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.file_slices import tables_with_rows_of
 from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import postgres_server
 
@@ -288,6 +289,20 @@ class Project:
             twin.write_targets(self.targets)
         twin.materialize(hours, only=only)
         return twin
+
+
+class _RollbackError(Exception):
+    """Ends a transaction of which nothing is to stay."""
+
+
+@contextlib.contextmanager
+def rolled_back(project: Project, *statements: str) -> Iterator[Session]:
+    """A session that sees the tables as they are after these statements; afterwards they are as before."""
+    with contextlib.suppress(_RollbackError), project.warehouse.write() as session:
+        for statement in statements:
+            session.query(statement)
+        yield session
+        raise _RollbackError
 
 
 def begin_with_empty_tables(path: Path) -> None:

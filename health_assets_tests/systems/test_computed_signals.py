@@ -291,14 +291,15 @@ def test_no_content_is_in_the_warehouse(project: Project) -> None:
 def test_digests_of_two_warehouses_differ_unless_they_have_the_same_salt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def digests(name: str) -> set[str]:
+    def digests(name: str, *later: HourRange) -> set[str]:
         project = Project(tmp_path / name)
         secret_logs(project)
-        project.ingest(HOUR_ONE)
-        project.ingest(HourRange(START, START + timedelta(hours=2)))  # by the salt of the first time
+        for hours in (HOUR_ONE, *later):
+            project.ingest(hours)
         return {row["arguments_digest"] for row in project.rows("tool_calls")}
 
     assert digests("one") == digests("other")
     monkeypatch.delenv("HEALTH_DIGEST_SALT")
-    random = [digests("third"), digests("fourth")]
+    both = HourRange(START, START + timedelta(hours=2))
+    random = [digests("third", both), digests("fourth", both)]  # the second time by the salt of the first
     assert not random[0] & random[1]

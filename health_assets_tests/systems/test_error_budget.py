@@ -54,16 +54,24 @@ def ended(time: str, status: str = "success", agent_id: str = "a") -> Record:
 # -- by hand -----------------------------------------------------------------------------------------------------------
 
 
+TARGETS = {
+    "agents": {
+        "listed": {}, "perfect": {"expected_success_rate": 1}, "careless": {"expected_success_rate": 0},
+    }
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def by_hand(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     """By agent, the budget at the end of the day's last hour, for the tests below."""
-    project = Project(tmp_path_factory.mktemp("by hand") / "project", {"agents": {"listed": {}}})
+    project = Project(tmp_path_factory.mktemp("by hand") / "project", TARGETS)
     times = {"29:59.999999": "failure", "30:00": "success", "54:59.999999": "success", "55:00": "failure"}
     records = [
         *runs(9, 1, 0, "share"), *runs(45, 5, 5, "share"), *runs(336, 4, 6, "share"),
         *runs(3, 1, 8, "quiet then"),
         *(ended(time, status, "on the minute") for time, status in times.items()),
         ended("20:00", "failure", "quiet end"),
+        *runs(9, 1, 0, "perfect"), *runs(0, 4, 0, "careless"),
     ]  # fmt: skip
     return {row["agent_id"]: row for row in budgets(project, records)}
 
@@ -93,16 +101,14 @@ def test_without_executions_nothing_is_known(by_hand: dict[str, Row]) -> None:
     assert then["burn_rate_1h"] is then["burn_rate_6h"] is None
 
 
-def test_where_nothing_may_fail_there_is_no_budget_and_a_failure_is_still_counted(project: Project) -> None:
-    project.write_targets({"defaults": {"expected_success_rate": 1}})
-    (row,) = budgets(project, runs(9, 1))
+def test_where_nothing_may_fail_there_is_no_budget_and_a_failure_is_still_counted(by_hand: dict[str, Row]) -> None:
+    row = by_hand["perfect"]
     assert (row["n"], row["failures"], row["allowed_failures"]) == (10, 1, 0.0)
     assert row["budget_spent"] is row["burn_rate_1h"] is row["burn_rate_6h"] is None
 
 
-def test_where_everything_may_fail_no_more_than_all_is_spent(project: Project) -> None:
-    project.write_targets({"defaults": {"expected_success_rate": 0}})
-    (row,) = budgets(project, runs(0, 4))
+def test_where_everything_may_fail_no_more_than_all_is_spent(by_hand: dict[str, Row]) -> None:
+    row = by_hand["careless"]
     assert (row["allowed_failures"], row["budget_spent"]) == (4.0, 1.0)
 
 

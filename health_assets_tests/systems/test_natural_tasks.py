@@ -183,20 +183,32 @@ def evaluated(project: Project, *lines: str, hours: HourRange = HOUR_ONE) -> dic
     }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_runs_that_were_asked_the_same_are_compared(tmp_path: Path, engine: str) -> None:
-    """Two successes with two of three steps alike and a failure: p = 2/3, JSD = 1/3 of each run's own, 1 edit in 3."""
-    project = Project(tmp_path / "project", engine=engine)
-    rows = evaluated(
-        project,
+@pytest.fixture(scope="module", params=ENGINES)
+def on_engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """What is evaluated on either engine of agents that were asked the same, and whose tools met faults."""
+    troubles = [
+        (None, False),
+        (None, False),
+        ("KeyError: 'city'", False),
+        (None, True),
+        ("HTTP 503", False),
+        ("ReadTimeout: fetch", True),
+    ]
+    return evaluated(
+        Project(tmp_path_factory.mktemp("on engine") / "project", engine=request.param),
         asked(1, ASKED, "a", "b", "c"),
         asked(2, ASKED_AGAIN, "a", "b", "d"),
         asked(3, ASKED, failed=True),
         asked(4, "something else"),
         asked(5, "once", name="other"),
-    )
-    assert rows.keys() == {"planner"}, "an input that came once is no task"
-    row = rows["planner"]
+        *(troubled(n, error, failed=failed, name="troubled") for n, (error, failed) in enumerate(troubles, 11)),
+    )  # fmt: skip
+
+
+def test_runs_that_were_asked_the_same_are_compared(on_engine: dict[str, Row]) -> None:
+    """Two successes with two of three steps alike and a failure: p = 2/3, JSD = 1/3 of each run's own, 1 edit in 3."""
+    assert on_engine.keys() == {"planner", "troubled"}, "an input that came once is no task"
+    row = on_engine["planner"]
     [task] = row["tasks_of"]
     assert (row["task_source"], task["task_source"]) == ("observed", "observed")
     assert task["task_id"].startswith("input:")
@@ -300,15 +312,9 @@ def test_only_the_first_runs_of_an_observed_task_in_an_hour_are_compared(agents:
 # -- faults that runs met ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_left_of_accuracy_where_tools_met_faults_is_observed(tmp_path: Path, engine: str) -> None:
+def test_what_is_left_of_accuracy_where_tools_met_faults_is_observed(on_engine: dict[str, Row]) -> None:
     """Without a fault 3 of 4 succeed, one of them despite a wrong argument; with a fault 1 of 2: (1/2) / (3/4)."""
-    project = Project(tmp_path / "project", engine=engine)
-    row = evaluated(
-        project,
-        troubled(1, None), troubled(2, None), troubled(3, "KeyError: 'city'"), troubled(4, None, failed=True),
-        troubled(5, "HTTP 503"), troubled(6, "ReadTimeout: fetch", failed=True),
-    )["planner"]  # fmt: skip
+    row = on_engine["troubled"]
     assert (row["task_source"], row["condition_source"]) == ("observed", "observed")
     assert (row["runs"], row["baseline_runs"], row["fault_runs"]) == (6, 6, 2)
     assert row["r_fault"] == row["r_rob"] == pytest.approx(2 / 3, abs=1e-12)

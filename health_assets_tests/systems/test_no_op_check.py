@@ -1,6 +1,5 @@
 """A command with nothing new makes no run and says the same; whatever is new, or not certain, it makes one."""
 
-import contextlib
 import os
 import re
 import shutil
@@ -45,6 +44,7 @@ from health_assets_tests.support.projects import (
     in_a_process,
     lasting_folder,
     materialize_arguments,
+    rolled_back,
     run_as_a_command,
     start_forked_command,
 )
@@ -496,18 +496,11 @@ BY_HAND = [
 ]  # fmt: skip
 
 
-class _UndoneError(Exception):
-    """Ends a transaction whose changes are not to stay."""
-
-
 @pytest.mark.parametrize("sql", BY_HAND)
 def test_a_row_that_somebody_changes_makes_a_run(made: Project, sql: str) -> None:
     assert why(made) is None
-    with contextlib.suppress(_UndoneError), made.warehouse.write() as session:
-        session.query(sql)
-        reason = why_in(session, made.settings)
-        raise _UndoneError
-    assert reason is not None
+    with rolled_back(made, sql) as session:
+        assert why_in(session, made.settings) is not None
 
 
 def test_a_score_that_somebody_changed_is_made_anew(done_here: Project) -> None:

@@ -100,7 +100,7 @@ def test_the_numbers_of_the_sources_example_traces() -> None:
 
 @pytest.fixture(scope="module")
 def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """An hour with the traces and sessions that the tests below look at; the ids of each begin alike."""
+    """Hours with the traces and sessions that the tests below look at; the ids of each begin alike."""
     at = START + HOUR / 2
     given_signals = {"confidence": 0.35, "loop_detection": 0.28, "tool_correctness": 0.1, "coherence": 0.85}
     records = [
@@ -117,10 +117,16 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Project:
         execution("fill neither", "fill", START),
         execution("fill signals alone", "fill", START, signals={"coherence": 1}),
         execution("fill session alone", "fill", START, session_id="fill t"),
+        execution("later e", "later", START, session_id="later", signals={"coherence": 0.9}),
+        execution("later f", "later", START + HOUR, session_id="later", signals={"coherence": 0.8}),
+        signals("later e", START + 3 * HOUR, coherence=0.1),
+        execution("same", "a", START, session_id="same old", signals={"coherence": 0.1}),
+        execution("same", "a", START + HOUR, session_id="same new", signals={"confidence": 0.9}),
+        execution("same x", "a", START + HOUR, session_id="same old"),
     ]
     project = Project(tmp_path_factory.mktemp("by hand") / "project")
     project.write_log("a.jsonl", map(line, records))
-    project.materialize(HourRange.of(START), only=STATED_STEPS)
+    project.materialize(hours_from(START, 5), only=STATED_STEPS)
     return project
 
 
@@ -240,42 +246,48 @@ def test_signals_fill_in_what_the_execution_does_not_say(by_hand: Project) -> No
     assert (sessions["fill t"]["traces_evaluated"], sessions["fill t"]["agent_reliability"]) == (0, 1.0)
 
 
-def test_signals_that_come_later_score_the_session_again_in_the_hour_in_which_they_come(project: Project) -> None:
-    records = [
-        execution("e", "a", START, session_id="s", signals={"coherence": 0.9}),
-        execution("f", "a", START + HOUR, session_id="s", signals={"coherence": 0.8}),
-        signals("e", START + 3 * HOUR, coherence=0.1),
-    ]
-    scored(project, records, hours_from(START, 5))
-    rows = {row["hour"]: row for row in project.rows("session_scores")}
+def test_signals_that_come_later_score_the_session_again_in_the_hour_in_which_they_come(by_hand: Project) -> None:
+    rows = {row["hour"]: row for row in by_hand.rows("session_scores") if row["session_id"] == "later"}
     assert {hour: row["agent_reliability"] for hour, row in rows.items()} == {
         START: 0.9, START + HOUR: 0.8, START + 3 * HOUR: 0.1,
     }  # fmt: skip
     assert [rows[hour]["total_traces"] for hour in sorted(rows)] == [1, 2, 2]
-    assert rows[START + 3 * HOUR]["flagged_traces"] == ["e"]
-    assert rows[START + 3 * HOUR]["agent_id"] == "a"
+    assert rows[START + 3 * HOUR]["flagged_traces"] == ["later e"]
+    assert rows[START + 3 * HOUR]["agent_id"] == "later"
 
 
-def test_an_id_in_two_hours_is_one_trace_of_the_later_execution(project: Project) -> None:
+def test_an_id_in_two_hours_is_one_trace_of_the_later_execution(by_hand: Project) -> None:
+    sessions = {row["session_id"]: row for row in by_hand.rows("session_scores", HourRange.of(START + HOUR))}
+    assert (sessions["same old"]["total_traces"], sessions["same old"]["max_risk"]) == (1, None)
+    assert (sessions["same new"]["total_traces"], sessions["same new"]["max_risk"]) == (1, 0.1)
+
+
+@pytest.fixture(scope="module")
+def look_back_of_3(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Six hours with a look-back of 3, for the tests of what has left it."""
+    project = Project(tmp_path_factory.mktemp("look-back") / "project", None, 1, 3)
+    given = [signals("left", START + HOUR * hour + HOUR / 2, coherence=0.5) for hour in (1, 2, 3)]
     records = [
-        execution("same", "a", START, session_id="old", signals={"coherence": 0.1}),
-        execution("same", "a", START + HOUR, session_id="new", signals={"confidence": 0.9}),
-        execution("x", "a", START + HOUR, session_id="old"),
-    ]
-    sessions = scored(project, records, hours_from(START, 2))
-    assert (sessions["old"]["total_traces"], sessions["old"]["max_risk"]) == (1, None)
-    assert (sessions["new"]["total_traces"], sessions["new"]["max_risk"]) == (1, 0.1)
-
-
-def test_a_session_is_scored_over_the_look_back_alone(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", None, 1, 3)
-    records = [
-        execution(f"e{n}", "a", START + n * HOUR, session_id="s", signals={"coherence": n / 10}) for n in range(6)
+        *(execution(f"e{n}", "a", START + n * HOUR, session_id="s", signals={"coherence": n / 10}) for n in range(6)),
+        execution("left", "a", START + HOUR / 2, session_id="left"),
+        given[0] | {"session_id": "left"},
+        *given[1:],
     ]
     scored(project, records, hours_from(START, 6))
-    rows = sorted(project.rows("session_scores"), key=lambda row: row["hour"])
+    return project
+
+
+def test_a_session_is_scored_over_the_look_back_alone(look_back_of_3: Project) -> None:
+    found = [row for row in look_back_of_3.rows("session_scores") if row["session_id"] == "s"]
+    rows = sorted(found, key=lambda row: row["hour"])
     assert [row["total_traces"] for row in rows] == [1, 2, 3, 3, 3, 3]
     assert [row["max_risk"] for row in rows] == [1.0, 1.0, 1.0, 0.9, 0.8, 0.7]
+
+
+def test_a_trace_whose_execution_has_left_the_look_back_counts_once(look_back_of_3: Project) -> None:
+    rows = look_back_of_3.rows("session_scores", HourRange.of(START + 3 * HOUR))
+    [row] = [row for row in rows if row["session_id"] == "left"]
+    assert row["total_traces"] == row["traces_evaluated"] == 1
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -527,16 +539,7 @@ def test_a_trace_comes_to_a_session_once_the_execution_that_named_another_is_out
         assert (mine["total_traces"], mine["traces_evaluated"]) == (2, 1), way
 
 
-def test_a_trace_whose_execution_has_left_the_look_back_counts_once(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", None, 1, 3)
-    given = [signals("e", START + HOUR * hour + timedelta(minutes=30), coherence=0.5) for hour in (1, 2, 3)]
-    records = [
-        execution("e", "a", START + timedelta(minutes=30), session_id="s"), given[0] | {"session_id": "s"}, *given[1:]
-    ]  # fmt: skip
-    sessions = scored(project, records, hours_from(START, 4))
-    assert sessions["s"]["total_traces"] == sessions["s"]["traces_evaluated"] == 1
-
-
+@pytest.mark.nightly  # the random logs whose one hour equals the reference stand for it
 def test_the_last_hour_alone_is_as_in_a_range(tmp_path: Path) -> None:
     """Its look-back holds signals of executions from before it, which a run for that hour never loads."""
     whole, alone = (random_project(tmp_path / name, 12, 3) for name in ("whole", "alone"))

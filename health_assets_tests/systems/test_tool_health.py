@@ -47,6 +47,33 @@ def health(project: Project, records: Sequence[Record], hours: HourRange) -> lis
 # -- by hand -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def one_hour(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """An hour of agents whose rows the tests below look at."""
+    project = Project(tmp_path_factory.mktemp("hour") / "project")
+    records = [
+        call(1, agent_id="timed", latency_ms=0), call(2, agent_id="timed"), call(3, agent_id="timed", tool="read"),
+        call(4, agent_id="timed", tool="read", latency_ms=None),
+        execution("e", "runner", START + HOUR / 2),
+        call(11), call(12, agent_id=None), call(13, agent_id=None, execution_id="e"),
+        call(14, agent_id="b", execution_id="e"),
+        *(execution(f"e{n}", "trier", START) for n in range(30)),
+        *(call(100 + n, agent_id="trier", execution_id=f"e{n}", **FAILED) for n in range(30)),
+        call(200, agent_id="shares", tool="once", **FAILED),
+        *(call(200 + n, agent_id="shares", tool="often", **(FAILED if n % 2 else {})) for n in range(1, 101)),
+        *(call(200 + n, agent_id="shares", tool="always", **FAILED) for n in range(101, 106)),
+        call(400, agent_id="longest", latency_ms=1.7e308),
+    ]  # fmt: skip
+    project.write_log("a.jsonl", [line(record) for record in records])
+    project.materialize(HourRange.of(START), only=[*STEPS, "health_components", "agent_health"])
+    return project
+
+
+def tools_of(project: Project, agent_id: str) -> list[Row]:
+    rows = [row for row in project.rows("tool_health") if row["agent_id"] == agent_id]
+    return sorted(rows, key=lambda row: row["tool"])
+
+
 def test_calls_failures_and_latencies_are_those_of_the_window(tmp_path: Path) -> None:
     """A window of 2 hours: 10 calls an hour, of which as many fail as hours have gone by; latencies 1 to 10 ms."""
     records = [
@@ -64,9 +91,8 @@ def test_calls_failures_and_latencies_are_those_of_the_window(tmp_path: Path) ->
     assert [row["hours_covered"] for row in rows] == [2] * 4
 
 
-def test_calls_without_latency_count_and_leave_the_percentiles_unknown(project: Project) -> None:
-    records = [call(1, latency_ms=0), call(2), call(3, tool="read"), call(4, tool="read", latency_ms=None)]
-    read, search = health(project, records, HourRange.of(START))
+def test_calls_without_latency_count_and_leave_the_percentiles_unknown(one_hour: Project) -> None:
+    read, search = tools_of(one_hour, "timed")
     assert (read["calls"], read["p50_latency_ms"], read["p95_latency_ms"]) == (2, None, None)
     assert (search["calls"], search["p50_latency_ms"], search["p95_latency_ms"]) == (2, 0.0, 0.0)
 
@@ -88,14 +114,10 @@ def test_the_last_error_is_that_of_the_latest_failure_in_the_window_that_states_
     ]  # fmt: skip
 
 
-def test_a_call_counts_for_the_agent_that_its_line_names_and_else_for_nobody(project: Project) -> None:
+def test_a_call_counts_for_the_agent_that_its_line_names_and_else_for_nobody(one_hour: Project) -> None:
     """That an execution of an agent has the id that a call names is not looked for: it mostly ends in a later hour."""
-    records = [
-        execution("e", "runner", START + HOUR / 2),
-        call(1), call(2, agent_id=None), call(3, agent_id=None, execution_id="e"), call(4, agent_id="b", execution_id="e"),
-    ]  # fmt: skip
-    rows = health(project, records, HourRange.of(START))
-    assert [(row["agent_id"], row["calls"]) for row in rows] == [("", 2), ("a", 1), ("b", 1)]
+    found = {agent_id: [row["calls"] for row in tools_of(one_hour, agent_id)] for agent_id in ("", "a", "b", "runner")}
+    assert found == {"": [2], "a": [1], "b": [1], "runner": []}
 
 
 @pytest.mark.parametrize("by_default", [False, True])
@@ -107,29 +129,21 @@ def test_retired_agents_have_no_rows_and_calls_of_nobody_always_have(project: Pr
         assert {row["agent_id"] for row in rows} == {"", "odd" if by_default else "usual"}
 
 
-def test_a_failed_tool_is_no_failed_run(project: Project) -> None:
-    runs = [execution(f"e{n}", "a", START) for n in range(30)]
-    calls = [call(n, execution_id=f"e{n}", **FAILED) for n in range(30)]
-    project.write_log("a.jsonl", [line(record) for record in (*runs, *calls)])
-    project.materialize(HourRange.of(START), only=[*STEPS, "health_components", "agent_health"])
-    ((failures, score),) = project.query("SELECT failures, health_score FROM agent_health")
-    assert (failures, score) == (0, 100.0)
-    ((failures, share),) = project.query("SELECT failures, failure_share FROM tool_health")
-    assert (failures, share) == (30, 1.0)
+def test_a_failed_tool_is_no_failed_run(one_hour: Project) -> None:
+    [agent] = [row for row in one_hour.rows("agent_health") if row["agent_id"] == "trier"]
+    assert (agent["failures"], agent["health_score"]) == (0, 100.0)
+    [row] = tools_of(one_hour, "trier")
+    assert (row["failures"], row["failure_share"]) == (30, 1.0)
 
 
-def test_one_failure_of_one_call_does_not_stand_before_half_of_a_hundred(project: Project) -> None:
-    records = [call(0, tool="once", **FAILED)]
-    records += [call(n, tool="often", **(FAILED if n % 2 else {})) for n in range(1, 101)]
-    records += [call(n, tool="always", **FAILED) for n in range(101, 106)]
-    rows = health(project, records, HourRange.of(START))
-    in_order = sorted(rows, key=lambda row: -row["failure_share_at_least"])
+def test_one_failure_of_one_call_does_not_stand_before_half_of_a_hundred(one_hour: Project) -> None:
+    in_order = sorted(tools_of(one_hour, "shares"), key=lambda row: -row["failure_share_at_least"])
     assert [row["tool"] for row in in_order] == ["always", "often", "once"]
     assert [round(row["failure_share_at_least"], 3) for row in in_order] == [0.566, 0.404, 0.207]
 
 
-def test_a_latency_beyond_all_times_is_the_longest_that_is_told(project: Project) -> None:
-    (row,) = health(project, [call(1, latency_ms=1.7e308)], HourRange.of(START))
+def test_a_latency_beyond_all_times_is_the_longest_that_is_told(one_hour: Project) -> None:
+    [row] = tools_of(one_hour, "longest")
     assert row["p50_latency_ms"] > 1e13
 
 
