@@ -67,7 +67,7 @@ class Pair(NamedTuple):
 
 
 on_both = pytest.mark.parametrize("url", ["sail", pytest.param("spark", marks=needs_apache_spark)], indirect=True)
-"""By day, too: there is no other test that sees all that Apache Spark computes."""
+"""By day, too: no other test by day has Apache Spark compute anything."""
 on_both_at_night = pytest.mark.parametrize(
     "url", ["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_apache_spark])], indirect=True
 )
@@ -117,7 +117,7 @@ def test_the_hour_that_runs_is_the_same_on_spark(url: str, tmp_path: Path, monke
     assert_tables_equal_to_9_digits(tables, expected)
 
 
-@on_both
+@on_both_at_night
 def test_every_check_of_every_table_can_be_evaluated_on_spark(pair: Pair) -> None:
     looked_at = set()
     for asset in (*RESULT_TABLES, "raw_logs"):

@@ -33,6 +33,7 @@ def test_drivers_that_are_killed_lose_nothing_and_count_nothing_twice(fleet: Fle
     assert "0 were done before" in kill_drivers(fleet, 1, 1)
 
 
+@pytest.mark.nightly  # by day one that is killed between two statements
 def test_a_server_that_is_killed_and_there_again_at_once_spoils_nothing(fleet: Fleet) -> None:
     assert "1 servers killed" in kill_servers(fleet, 1, 2)
 

@@ -24,9 +24,10 @@ BLOCKS = re.findall(r"```(console|sql)\n(.*?)```", PAGE, re.S)
 HOST = "db.example"
 VERSIONS = (15, 16, 17)
 PROGRAMS = installed_programs()  # now, while the environment has what tests may not see
-ALL_SYSTEMS = "health-assets materialize"
-BY_DAY = (max(PROGRAMS.keys() & {*VERSIONS}, default=VERSIONS[-1]), f"{ALL_SYSTEMS} --system agent_health_model")
-"""The newest version here and one system; by night all versions and, to the letter of the page, all systems."""
+ALL_SYSTEMS = "health-assets materialize --from 2026-06-07T00 --to 2026-06-08T00"
+ONE_SYSTEM = "health-assets materialize --from 2026-06-07T00 --to 2026-06-07T01 --system agent_health_model"
+BY_DAY = (max(PROGRAMS.keys() & {*VERSIONS}, default=VERSIONS[-1]), ONE_SYSTEM)
+"""The newest version here and an hour of one system; by night all versions and, to the letter of the page, a day of all systems."""
 
 
 @dataclass
@@ -47,7 +48,7 @@ class Server:
 
     def run(self, kind: str, block: str) -> str:
         """Run a block of the page; its host is this server, and what it says on stdout is given back."""
-        block = block.replace(HOST, self.address).replace("health-assets materialize", self.materialize)
+        block = block.replace(HOST, self.address).replace(ALL_SYSTEMS, self.materialize)
         if kind == "sql":  # the first line says where
             shell, _, statements = block.removeprefix("-- ").partition("\n")
             return self._done(f"{shell} --set=ON_ERROR_STOP=1", statements)
@@ -101,6 +102,7 @@ def test_the_page_makes_a_warehouse_that_its_owner_upgrades_its_writer_fills_and
     (server.folder / "raw" / "a.jsonl").write_text("\n".join(made), encoding="utf-8")
     said = [server.run(kind, block) for kind, block in BLOCKS if not block.startswith("pip install")]
     assert "planner" in said[-1], "the reader's question"
+    assert sum(ALL_SYSTEMS in block for _, block in BLOCKS) == 1
 
     assert server.query("health_reader", "SELECT max(n) FROM agent_health") == [(3,)]
     for role, statement in (

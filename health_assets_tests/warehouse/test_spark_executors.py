@@ -50,7 +50,7 @@ def made_hours(number: int, insert: InsertArrow) -> Told:
     return Told(number, START, {"digest": 2**64 - number})
 
 
-@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=needs_apache_spark)])
+@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_apache_spark])])
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with sail() if request.param == "sail" else apache_spark(tmp_path_factory.mktemp("spark")) as made:
         yield made

@@ -46,6 +46,7 @@ def on_apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnApache]:
         yield OnApache(url, page, Warehouse(url, **places, labels=LABELS, spark_ui=f"{page}/"))
 
 
+@pytest.mark.nightly  # by day a step on Sail has the names and the link
 @needs_apache_spark
 def test_jobs_are_named_on_the_clusters_page_and_a_session_has_a_link(on_apache: OnApache) -> None:
     page = on_apache.page
@@ -66,6 +67,7 @@ def test_jobs_are_named_on_the_clusters_page_and_a_session_has_a_link(on_apache:
     assert {job["jobGroup"] for job in jobs} == {job["description"] for job in jobs}
 
 
+@pytest.mark.nightly  # by day `test_progress` has what a run shows of tasks
 @needs_apache_spark
 def test_a_long_statement_tells_of_its_tasks_until_it_ends(on_apache: OnApache) -> None:
     told: list[cluster_work.ClusterProgress | None] = []

@@ -145,7 +145,7 @@ def _where_nothing_is_seen(folder: Path) -> Callable[[LakePlace, str], str]:
     return lambda _, name: f"{folder}/{name}"
 
 
-@pytest.fixture(params=["sail", pytest.param("spark", marks=needs_apache_spark)])
+@pytest.fixture(params=["sail", pytest.param("spark", marks=[pytest.mark.nightly, needs_apache_spark])])
 def any_url(request: pytest.FixtureRequest, url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if request.param == "sail":
         yield url
