@@ -1,6 +1,6 @@
 """The hour that runs: scored as of what is known of it, again and again, and made anew once it is over."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -10,13 +10,20 @@ import pytest
 
 from health_assets.cli.running import run_hours
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.systems import SYSTEM_NAMES
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.due_hours import due_hours, next_due_at, running_hour_due
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.support.clocks import SetClock, settable_clock
 from health_assets_tests.support.examples import example_count
 from health_assets_tests.support.logs_made import START, Record, execution, line, random_lines, trigger
-from health_assets_tests.support.projects import Project, Row, assert_same_tables, assert_tables_equal_to_9_digits
+from health_assets_tests.support.projects import (
+    Project,
+    Row,
+    assert_same_tables,
+    assert_tables_equal_to_9_digits,
+    declared_systems,
+)
 
 MINUTE = timedelta(minutes=1)
 TRAILING = (
@@ -35,6 +42,11 @@ NOW_AND_BUDGETS = ("ingest", "health_components", "now_components", "agent_now",
 HEALTH_AND_STATE = (
     "ingest", "health_components", "agent_health", "state_components", "agent_changes", "agent_health_state",
 )  # fmt: skip
+SYSTEMS_BY_DAY = [
+    pytest.param(("agent_health_model", "agent_now", "error_budget"), id="some systems"),
+    pytest.param(SYSTEM_NAMES, id="all systems", marks=pytest.mark.nightly),
+]
+"""Declared systems where the test is about which hours are due."""
 RESULTS = [name for name, asset in DERIVED.items() if not asset.is_component and not asset.is_external]
 
 
@@ -88,7 +100,7 @@ def columns(rows: Sequence[Row], names: Sequence[str]) -> dict[str, dict[str, An
 # -- what a running hour says --
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 3))])
 def test_the_last_minutes_count_as_those_of_the_hours_end_of_the_same_events_moved_there(
     tmp_path: Path, clock: SetClock, seed: int
 ) -> None:
@@ -172,6 +184,8 @@ def test_rows_of_any_prefix_of_the_logs_equal_those_of_a_clean_rebuild(
         growing.write_log("a.jsonl", lines[:held])
         clock(at(minute))
         growing.materialize(hour, only_stale=place > 0)
+        if not place:  # that was a clean build
+            continue
         clean = Project(tmp_path / f"clean-{place}", {}, 3, 6)
         clean.write_log("a.jsonl", lines[:held])
         clean.materialize(hour)
@@ -198,6 +212,14 @@ def test_the_running_hour_is_the_same_on_postgresql(tmp_path: Path, clock: SetCl
     assert_tables_equal_to_9_digits(made["postgres"], made["duckdb"])
 
 
+@pytest.fixture
+def declared(systems: tuple[str, ...]) -> Iterator[None]:
+    with declared_systems(*systems):
+        yield
+
+
+@pytest.mark.usefixtures("declared")
+@pytest.mark.parametrize("systems", SYSTEMS_BY_DAY)
 def test_an_hour_that_was_made_while_it_ran_is_due_once_it_is_over_without_a_new_line(
     project: Project, clock: SetClock
 ) -> None:
@@ -219,6 +241,8 @@ def test_an_hour_that_was_made_while_it_ran_is_due_once_it_is_over_without_a_new
     assert all(row["is_final"] for row in project.rows("agent_health", hour))
 
 
+@pytest.mark.usefixtures("declared")
+@pytest.mark.parametrize("systems", SYSTEMS_BY_DAY)
 def test_the_running_hour_is_due_when_logs_have_news_of_it_and_else_not(project: Project, clock: SetClock) -> None:
     def is_due(minute: float) -> bool:
         clock(at(minute))
