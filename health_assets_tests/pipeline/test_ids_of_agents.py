@@ -16,7 +16,7 @@ from health_assets.quality.evaluation import CheckResult, evaluate
 from health_assets.systems.explanations.common_values import common_values
 from health_assets.systems.suites import SUITES
 from health_assets_tests.support.logs_made import START, Record, execution, line, trigger
-from health_assets_tests.support.projects import ENGINES, FLEET, Project, assert_same_tables, hours_from
+from health_assets_tests.support.projects import ENGINES, FLEET, Project, Row, assert_same_tables, hours_from
 
 MINUTE = HOUR / 60
 ONE_HOUR = hours_from(START, 1)
@@ -108,24 +108,30 @@ def test_tokens_of_calls_belong_to_the_runs_of_the_agent_that_they_name(tmp_path
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_no_later_line_of_a_run_clears_an_earlier_one(tmp_path: Path, engine: str) -> None:
-    logs = {
-        "a.jsonl": [execution("r", "a", START, violations=[HIGH]), execution("s", "a", START, violations=[LOW])],
-        "b.jsonl": [execution("r", "a", START + MINUTE, violations=[LOW]), execution("s", "a", START + MINUTE)],
-        "c.jsonl": [execution("r", "a", START + 2 * MINUTE, violations=[])],
-        "d.jsonl": [execution("r", "b", START + 3 * MINUTE, violations=[])],
-    }
-    for number, order in enumerate(["abcd", "dcba", "cadb"] if engine == "duckdb" else ["cadb"]):
-        project = Project(tmp_path / str(number), {}, engine=engine)
-        for name in order:
-            project.write_log(f"{name}.jsonl", map(line, logs[f"{name}.jsonl"]))
-            project.ingest(ONE_HOUR)
-        found = {(row["agent_id"], row["execution_id"]): row for row in project.rows("executions")}
-        assert json.loads(found["a", "r"]["violations"]) == [HIGH, LOW]
-        assert json.loads(found["a", "r"]["violations_reported"]) == []
-        assert json.loads(found["a", "s"]["violations"]) == [LOW]
-        assert json.loads(found["b", "r"]["violations"]) == []
-        assert found["b", "r"]["violations_reported"] is None
-        assert found["a", "r"]["ended_at"] == START + 2 * MINUTE
+    """In three orders, each of which has agents of its own."""
+    orders = ("abcd", "dcba", "cadb")
+    project = Project(tmp_path, {}, engine=engine)
+    for place in range(4):
+        for order in orders:
+            a, b = f"a {order}", f"b {order}"
+            logs = {
+                "a": [execution("r", a, START, violations=[HIGH]), execution("s", a, START, violations=[LOW])],
+                "b": [execution("r", a, START + MINUTE, violations=[LOW]), execution("s", a, START + MINUTE)],
+                "c": [execution("r", a, START + 2 * MINUTE, violations=[])],
+                "d": [execution("r", b, START + 3 * MINUTE, violations=[])],
+            }
+            project.write_log(f"{order}/{order[place]}.jsonl", map(line, logs[order[place]]))
+        project.ingest(ONE_HOUR)
+    found = {(row["agent_id"], row["execution_id"]): row for row in project.rows("executions")}
+    assert len(found) == 3 * len(orders)
+    for order in orders:
+        a, b = f"a {order}", f"b {order}"
+        assert json.loads(found[a, "r"]["violations"]) == [HIGH, LOW]
+        assert json.loads(found[a, "r"]["violations_reported"]) == []
+        assert json.loads(found[a, "s"]["violations"]) == [LOW]
+        assert json.loads(found[b, "r"]["violations"]) == []
+        assert found[b, "r"]["violations_reported"] is None
+        assert found[a, "r"]["ended_at"] == START + 2 * MINUTE
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -173,39 +179,42 @@ def test_an_id_of_two_agents_and_a_failure_replaced_by_a_success_are_told(tmp_pa
     assert checked(project, "executions", "no_failure_is_replaced").unexpected_count == 1
 
 
-def test_safety_counts_the_violation_of_a_line_that_was_replaced(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def reliability(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """The row of each agent of the cases below, which are in one log."""
     records = [
-        execution("r", "a", START, violations=[HIGH], task_id="t"),
-        execution("r", "a", START + MINUTE, violations=[], task_id="t"),
-        execution("s", "a", START, violations=[], task_id="t"),
+        execution("r", "replaced", START, violations=[HIGH], task_id="t"),
+        execution("r", "replaced", START + MINUTE, violations=[], task_id="t"),
+        execution("s", "replaced", START, violations=[], task_id="t"),
+        *(execution("named", f"{name} of a name", START, violations=[], task_id="t") for name in "abc"),
+        about("judgement", "named", START, violations=[HIGH], agent_id="a of a name"),
+        about("judgement", "named", START, violations=[HIGH], agent_id="nobody"),
+        *(execution("unnamed", f"{name} of none", START, violations=[], task_id="t") for name in "abc"),
+        about("judgement", "unnamed", START, violations=[HIGH]),
+        execution("judged", "harmful", START, violations=[], task_id="t"),
+        execution("judged", "harmless", START + 2 * MINUTE, violations=[], task_id="t"),
+        execution("judged", "harmful", START + 3 * MINUTE, violations=[], task_id="t"),
     ]
-    project = made(tmp_path, {"a.jsonl": records}, only=("ingest", "task_consistency", "agent_reliability"))
-    [row] = project.rows("agent_reliability")
+    judged = about("judgement", "judged", START + MINUTE, violations=[HIGH], agent_id="harmful", judged_by="person")
+    only = ("ingest", "task_consistency", "agent_reliability")
+    logs = {"a.jsonl": records, "judgements/p.jsonl": [judged]}
+    project = made(tmp_path_factory.mktemp("reliability"), logs, only=only)
+    return {row["agent_id"]: row for row in project.rows("agent_reliability")}
+
+
+def test_safety_counts_the_violation_of_a_line_that_was_replaced(reliability: dict[str, Row]) -> None:
+    row = reliability["replaced"]
     assert (row["judged"], row["violated"], row["s_comp"]) == (2, 1, 0.5)
 
 
-def test_a_judgement_is_about_the_run_of_the_agent_that_it_names(tmp_path: Path) -> None:
-    runs = [execution("r", agent, START, violations=[], task_id="t") for agent in "abc"]
-    judgements = [
-        about("judgement", "r", START, violations=[HIGH], agent_id="a"),
-        about("judgement", "r", START, violations=[HIGH], agent_id="nobody"),
-    ]
-    only = ("ingest", "task_consistency", "agent_reliability")
-    project = made(tmp_path / "named", {"a.jsonl": [*runs, *judgements]}, only=only)
-    assert {row["agent_id"]: row["violated"] for row in project.rows("agent_reliability")} == {"a": 1, "b": 0, "c": 0}
-    unnamed = about("judgement", "r", START, violations=[HIGH])
-    project = made(tmp_path / "unnamed", {"a.jsonl": [*runs, unnamed]}, only=only)
-    assert {row["agent_id"]: row["violated"] for row in project.rows("agent_reliability")} == {"a": 1, "b": 1, "c": 1}
+def test_a_judgement_is_about_the_run_of_the_agent_that_it_names(reliability: dict[str, Row]) -> None:
+    assert {name: reliability[f"{name} of a name"]["violated"] for name in "abc"} == {"a": 1, "b": 0, "c": 0}
+    assert {name: reliability[f"{name} of none"]["violated"] for name in "abc"} == {"a": 1, "b": 1, "c": 1}
+    assert "nobody" not in reliability
 
 
-def test_a_persons_judgement_stays_with_the_run_when_another_agent_takes_its_id(tmp_path: Path) -> None:
-    harmful = execution("r", "a", START, violations=[], task_id="t")
-    judged = about("judgement", "r", START + MINUTE, violations=[HIGH], agent_id="a", judged_by="person")
-    harmless = execution("r", "b", START + 2 * MINUTE, violations=[], task_id="t")
-    again = execution("r", "a", START + 3 * MINUTE, violations=[], task_id="t")
-    only = ("ingest", "task_consistency", "agent_reliability")
-    project = made(tmp_path, {"a.jsonl": [harmful, harmless, again], "judgements/p.jsonl": [judged]}, only=only)
-    assert {row["agent_id"]: row["violated"] for row in project.rows("agent_reliability")} == {"a": 1, "b": 0}
+def test_a_persons_judgement_stays_with_the_run_when_another_agent_takes_its_id(reliability: dict[str, Row]) -> None:
+    assert {name: reliability[name]["violated"] for name in ("harmful", "harmless")} == {"harmful": 1, "harmless": 0}
 
 
 SESSIONS = ("ingest", "trace_risks", "session_scores")
@@ -220,7 +229,7 @@ def test_an_id_of_several_agents_is_a_trace_of_each(tmp_path: Path) -> None:
         about("signals", "r", START, agent_id="b", coherence=0.2),
         about("signals", "r", START, loop_detection=0.5),
     ]
-    hours = hours_from(START - HOUR, 3)
+    hours = hours_from(START - HOUR, 2)
     project = made(tmp_path / "range", {"a.jsonl": records}, hours, only=SESSIONS)
     risks = {row["agent_id"]: row for row in project.rows("trace_risks", ONE_HOUR)}
     assert {agent: row["step_risk"] for agent, row in risks.items()} == {"a": 0.9, "b": 0.8}

@@ -16,7 +16,7 @@ from health_assets.schema.catalog import FROM_SPANS
 from health_assets_tests.logs.test_opentelemetry import AT, FIRST, SECOND, id_of
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.pages_made import world_of
-from health_assets_tests.support.projects import Project, assert_same_tables, hours_from
+from health_assets_tests.support.projects import FLEET, Project, assert_same_tables, hours_from
 from health_assets_tests.support.session_pages_made import html_of, look_at
 from health_assets_tests.support.traces_made import Span, agent, chat, otlp_line, span, tool
 
@@ -134,12 +134,12 @@ def test_a_root_that_comes_late_in_another_file_and_hour_takes_its_calls_over(sh
     assert {execution for _, execution, _ in of_calls(shop)} == {id_of(1, 1)}
 
 
-@pytest.mark.parametrize("hours_between", [0, 3])
-def test_other_patterns_apply_without_reading_the_logs_again(tmp_path: Path, hours_between: int) -> None:
+def test_other_patterns_apply_without_reading_the_logs_again(tmp_path: Path) -> None:
+    """To a root beside its calls, to one hours after them, and to none that an agent's span tells of."""
     project, hours = Project(tmp_path / "one"), hours_from(START, 4)
-    root, *below = request(1)
-    root = span(1, 1, AT + hours_between * HOUR, runtime_s=10.0, name="POST /ask")
-    spans = [root, *below, *request(2, AT + 2 * HOUR)]
+    late_root, *below = request(4)
+    late_root = span(4, 1, AT + 3 * HOUR, runtime_s=10.0, name="POST /ask")
+    spans = [*request(1), *request(2, AT + 2 * HOUR), late_root, *below]
     project.write_log("a.jsonl", [otlp_line(*spans), otlp_line(agent(3, 1, AT), chat(3, 2, AT, 1))])
     project.materialize(hours, only=["ingest"])
     before = project.tables(names=FROM_SPANS)
@@ -148,7 +148,7 @@ def test_other_patterns_apply_without_reading_the_logs_again(tmp_path: Path, hou
     assert RunFingerprint.of(project.settings, load_targets(project.targets_path), hours).digest != none.digest
     report = project.ingest(hours)
     assert report.files_read == []
-    assert [agent_id for _, agent_id, _ in executions(project)] == ["shop", "shop", "planner"]
+    assert [agent_id for _, agent_id, _ in executions(project)] == ["shop", "shop", "planner", "shop"]
     rebuilt = project.clean_rebuild(hours, "rebuilt", only=["ingest"])
     assert_same_tables(project.tables(names=FROM_SPANS), rebuilt.tables(names=FROM_SPANS))
     assert not project.ingest(hours).touched_hours
@@ -172,14 +172,14 @@ def test_a_trace_longer_than_the_look_back_has_its_root_in_an_hour_without_calls
 def test_the_page_of_the_data_repeats_what_the_terminal_says_of_calls_without_agents(tmp_path: Path) -> None:
     project, hours = Project(tmp_path), HourRange.of(START)
     project.write_log("a.jsonl", [otlp_line(*request(1))])
-    project.materialize(hours)
+    project.materialize(hours, only=FLEET)
     world = world_of(project, hours)
     told = "2 chat spans and no agent span: see docs/opentelemetry.md#spans-of-model-calls-only, or name their services"
     page = data_page(look_at(world), WantedData())
     assert page.told["without_agents"].startswith(told)
     assert "under services: in the targets file" in html_of(page, look_at(world))
     project.write_targets(SHOP)
-    project.materialize(hours)
+    project.materialize(hours, only=FLEET)
     assert data_page(look_at(world_of(project, hours)), WantedData()).told["without_agents"] is None
 
 
