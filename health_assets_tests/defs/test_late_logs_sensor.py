@@ -19,6 +19,7 @@ from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.dagster_world import NOON, World, execution
+from health_assets_tests.support.projects import FLEET, declared_as_made
 
 NOW = NOON + timedelta(hours=1, minutes=40)
 """NOON's hour is over, and the schedule has run."""
@@ -30,7 +31,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> World:
     """NOON's hour, made of one execution; tests change only copies."""
     made = World.at(tmp_path_factory.mktemp("world"), window_hours=3, lookback_hours=6)
     made.write("first.jsonl", [execution(NOON, "first")])
-    made.materialize(HourRange.of(NOON))
+    made.materialize(HourRange.of(NOON), only=FLEET)
     return made
 
 
@@ -47,10 +48,16 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture
 def tick(instance: dg.DagsterInstance, world: World) -> Tick:
+    definitions = world.definitions()
+    pipeline = Pipeline(settings=world.settings, clock=lambda: NOW)
+
     def _tick() -> SensorExecutionData:
-        definitions = world.definitions()
-        resources = {"pipeline": Pipeline(settings=world.settings, clock=lambda: NOW)}
-        with dg.build_sensor_context(instance=instance, definitions=definitions, resources=resources) as context:
+        with (
+            declared_as_made(pipeline),
+            dg.build_sensor_context(
+                instance=instance, definitions=definitions, resources={"pipeline": pipeline}
+            ) as context,
+        ):
             return definitions.resolve_sensor_def("late_logs").evaluate_tick(context)
 
     return _tick
@@ -79,7 +86,7 @@ def test_a_late_line_is_loaded_and_its_hour_requested_by_the_same_key_until_more
     world.write("later.jsonl", [execution(NOON, "later")])
     [other] = tick().run_requests or ()
     assert other.run_key != request.run_key
-    world.materialize(tags=other.tags)
+    world.materialize(tags=other.tags, only=FLEET)
     assert tick().skip_message == "the tables agree with all 3 raw logs"
 
 
@@ -114,11 +121,11 @@ def test_what_is_too_much_for_a_tick_is_loaded_by_a_run_of_the_newest_hour(
     [request] = tick().run_requests or ()
     assert loaded(world) == {"first"}
     assert (request.run_key, request.tags["dagster/partition"]) == (f"{HourRange.of(NOON)} logs", "2026-06-07-12:00")
-    world.materialize(tags=request.tags)
+    world.materialize(tags=request.tags, only=FLEET)
     assert loaded(world) == {"first", "late"}
     [late] = tick().run_requests or ()
     assert late.tags["dagster/partition"] == "2026-06-07-11:00", "the run looked back on it"
-    world.materialize(tags=late.tags)
+    world.materialize(tags=late.tags, only=FLEET)
     assert not tick().run_requests
 
 

@@ -1,7 +1,7 @@
 """Of a log that only grew the new lines alone are read, and all tables are those of a clean rebuild."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from health_assets.logs.files import list_files
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets_tests.fuzz.mutations import mutated
 from health_assets_tests.support.examples import tried_with
+from health_assets_tests.support.log_histories import Histories, LogFolder, Outcomes, Steps
 from health_assets_tests.support.logs_made import START, execution, line, random_lines, trigger
 from health_assets_tests.support.projects import (
     RECORD_TABLES,
@@ -33,9 +34,11 @@ MODIFIED = START + 20 * HOUR
 """The time of every file, which decides the hour of a file without any good line."""
 
 
-def triggers(first: int, count: int, hour: int = 0) -> bytes:
+def triggers(first: int, count: int, hour: int = 0, *, agent_id: str = "a") -> bytes:
     at = START + hour * HOUR
-    return b"".join(line(trigger(f"t{number}", "a", at)).encode() + b"\n" for number in range(first, first + count))
+    return b"".join(
+        line(trigger(f"t{number}", agent_id, at)).encode() + b"\n" for number in range(first, first + count)
+    )
 
 
 def append(project: Project, content: bytes, name: str = "a.jsonl") -> None:
@@ -86,146 +89,199 @@ def test_each_line_is_read_once_by_runs_of_every_hour_while_its_log_grows(projec
     assert_as_read_at_once(project)
 
 
-def test_a_log_may_grow_by_blank_lines_by_bad_ones_and_by_spans(project: Project) -> None:
-    append(project, triggers(0, 5, hour=4))
-    project.ingest(HOURS)
-    for number, new in enumerate(
-        (b"\n\n", otlp_line(agent(1, 1, START + HOUR)).encode() + b"\n", b"bad\n" + b"\xff\n")
-    ):
-        append(project, new)
-        assert project.ingest(HOURS).lines_read <= 2
-        assert_as_read_at_once(project, f"clean {number}")
-        if number:
-            (project.raw / "a.jsonl").unlink()
-            project.ingest(HOURS)
-            project = Project(project.folder / f"next {number}")
-            append(project, triggers(0, 5, hour=4))
-            project.ingest(HOURS)
+# -- logs that grow side by side, each in a folder of its own ----------------------------------------------------------
 
 
-def test_a_rejected_line_has_the_hour_of_the_line_before_it_that_an_earlier_run_read(project: Project) -> None:
-    append(project, triggers(0, 1, hour=4) + triggers(1, 1, hour=5) + b"\n\n")
-    project.ingest(HOURS)
-    append(project, b"bad\n" + triggers(2, 1, hour=7))
-    assert project.ingest(HOURS).lines_read == 2
-    assert [row["hour"] for row in project.rows("rejected_records")] == [START + 5 * HOUR]
-    append(project, triggers(3, 1, hour=2))
-    assert project.ingest(HOURS).lines_read == 5, "how many rejected lines keep their text follows from all"
-    assert [row["hour"] for row in project.rows("rejected_records")] == [START + 5 * HOUR]
-    assert_as_read_at_once(project)
+def _account_of_grown_logs(project: Project) -> list[tuple]:
+    """What the ledger says, but for the logs that were read as a whole."""
+    return [row for row in account(project) if not any(f"'{name}/" in str(row) for name in READ_AS_A_WHOLE)]
 
 
-def test_of_a_log_of_spans_that_grew_the_new_spans_alone_are_read_and_complete_their_traces(project: Project) -> None:
-    append(project, otlp_line(agent(1, 1, START + HOUR / 2), tool(1, 2, START + HOUR / 2, 1)).encode() + b"\n")
-    assert project.ingest(HOURS).spans_read == 2
-    append(project, otlp_line(tool(1, 3, START + HOUR / 2, 1), agent(2, 1, START + 2 * HOUR)).encode() + b"\n")
-    report = project.ingest(HOURS)
-    assert (report.spans_read, report.lines_read) == (2, 0)
-    assert [row["action_count"] for row in project.rows("executions", hours_from(START, 1))] == [2]
-    assert_as_read_at_once(project)
+READ_AS_A_WHOLE: list[str] = []
+"""Folders of the histories of `Case`."""
+HISTORIES = Histories(HOURS, account=_account_of_grown_logs)
 
 
-def test_bad_lines_behind_a_line_that_holds_no_record_have_the_hour_of_the_record_before_it(project: Project) -> None:
-    append(project, triggers(0, 3, hour=4) + NO_SPANS)
-    project.ingest(HOURS)
-    append(project, b"bad\n" + triggers(3, 1, hour=7))
-    project.ingest(HOURS)
-    assert [row["hour"] for row in project.rows("rejected_records")] == [START + 4 * HOUR]
-    assert_as_read_at_once(project)
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return HISTORIES.run(tmp_path_factory.mktemp("histories"))
 
 
-def test_lines_to_mend_behind_what_was_read_are_mended_as_if_all_was_read_at_once(project: Project) -> None:
-    append(project, triggers(0, 2) + SPANS)
-    project.ingest(HOURS)
-    wrapped = (
-        json.dumps({"log": triggers(2, 1).decode(), "stream": "stdout"}).replace('{"log": ', '{ "log" : ').encode()
+def test_after_each_step_all_tables_are_those_of_a_clean_rebuild(outcomes: Outcomes) -> None:
+    assert outcomes.differences == []
+
+
+def grow(log: LogFolder, content: bytes, name: str = "a.jsonl") -> None:
+    before = log.path(name).read_bytes() if log.path(name).exists() else b""
+    log.write(name, before + content, modified=MODIFIED)
+
+
+def own_triggers(log: LogFolder, first: int, count: int, hour: int = 0) -> bytes:
+    """Lines of an agent of this history, since equal files would be one."""
+    return triggers(first, count, hour, agent_id=log.name)
+
+
+def rejected_hours(log: LogFolder) -> list[datetime]:
+    return [row["hour"] for row in log.rows("rejected_records")]
+
+
+@HISTORIES.test_each(
+    {
+        "blank lines": b"\n\n",
+        "a span": otlp_line(agent(1, 1, START + HOUR)).encode() + b"\n",
+        "bad lines": b"bad\n" + b"\xff\n",
+    }
+)
+def test_a_log_may_grow_by_blank_lines_by_bad_ones_and_by_spans(log: LogFolder, case: bytes) -> Steps:
+    grow(log, own_triggers(log, 0, 5, hour=4))
+    yield
+    grow(log, case)
+    assert log.lines_read((yield)) <= 2
+
+
+@HISTORIES.test
+def test_a_rejected_line_has_the_hour_of_the_line_before_it_that_an_earlier_run_read(log: LogFolder) -> Steps:
+    grow(log, own_triggers(log, 0, 1, hour=4) + own_triggers(log, 1, 1, hour=5) + b"\n\n")
+    yield
+    grow(log, b"bad\n" + own_triggers(log, 2, 1, hour=7))
+    assert log.lines_read((yield)) == 2
+    assert rejected_hours(log) == [START + 5 * HOUR]
+    grow(log, own_triggers(log, 3, 1, hour=2))
+    assert log.lines_read((yield)) == 5, "how many rejected lines keep their text follows from all"
+    assert rejected_hours(log) == [START + 5 * HOUR]
+
+
+@HISTORIES.test
+def test_of_a_log_of_spans_that_grew_the_new_spans_alone_are_read_and_complete_their_traces(log: LogFolder) -> Steps:
+    grow(log, otlp_line(agent(11, 1, START + HOUR / 2), tool(11, 2, START + HOUR / 2, 1)).encode() + b"\n")
+    assert log.lines_read((yield)) == 2
+    grow(log, otlp_line(tool(11, 3, START + HOUR / 2, 1), agent(12, 1, START + 2 * HOUR)).encode() + b"\n")
+    assert log.lines_read((yield)) == 2
+    assert [row["action_count"] for row in log.rows("executions") if row["hour"] == START] == [2]
+
+
+@HISTORIES.test
+def test_bad_lines_behind_a_line_that_holds_no_record_have_the_hour_of_the_record_before_it(log: LogFolder) -> Steps:
+    grow(log, own_triggers(log, 0, 3, hour=4) + NO_SPANS)
+    yield
+    grow(log, b"bad\n" + own_triggers(log, 3, 1, hour=7))
+    yield
+    assert rejected_hours(log) == [START + 4 * HOUR]
+
+
+@HISTORIES.test
+def test_lines_to_mend_behind_what_was_read_are_mended_as_if_all_was_read_at_once(log: LogFolder) -> Steps:
+    grow(log, own_triggers(log, 0, 2) + otlp_line(agent(21, 1, START)).encode() + b"\n")
+    yield
+    wrapped = json.dumps({"log": own_triggers(log, 2, 1).decode(), "stream": "stdout"}).replace(
+        '{"log": ', '{ "log" : '
     )
-    append(project, wrapped + b"\n" + triggers(3, 1).strip() + b"\t" + triggers(4, 1))
-    project.ingest(HOURS)
-    assert_as_read_at_once(project)
+    grow(log, wrapped.encode() + b"\n" + own_triggers(log, 3, 1).strip() + b"\t" + own_triggers(log, 4, 1))
+    yield
+    assert {row["trigger_id"] for row in log.rows("trigger_events")} >= {"t0", "t1", "t2"}
 
 
-def test_new_lines_win_and_lose_against_those_that_were_read_before(project: Project) -> None:
+@HISTORIES.test
+def test_new_lines_win_and_lose_against_those_that_were_read_before(log: LogFolder) -> Steps:
     def run(number: int, ended_at: datetime) -> bytes:
-        return line(execution(f"e{number}", "a", ended_at)).encode() + b"\n"
+        return line(execution(f"e{number}", log.name, ended_at)).encode() + b"\n"
 
     late, early = START + HOUR / 2, START + HOUR / 4
-    append(project, run(1, early) + run(1, early) + run(2, late), "a.jsonl")
-    append(project, run(1, early) + run(3, early), "b.jsonl")
-    project.ingest(HOURS)
-    append(project, run(1, late) + run(2, early) + run(3, early), "a.jsonl")
-    assert project.ingest(HOURS).lines_read == 3
-    assert_as_read_at_once(project)
+    grow(log, run(1, early) + run(1, early) + run(2, late), "a.jsonl")
+    grow(log, run(1, early) + run(3, early), "b.jsonl")
+    yield
+    grow(log, run(1, late) + run(2, early) + run(3, early), "a.jsonl")
+    assert log.lines_read((yield)) == 3
 
 
 @dataclass(frozen=True)
 class Case:
     """A log as it is first and then, and how many lines have to be read of it then."""
 
-    first: bytes
-    then: bytes
+    first: Callable[[LogFolder], bytes]
+    then: Callable[[LogFolder], bytes]
     lines: int
     name: str = "a.jsonl"
     packed_name: str | None = None
 
 
-THREE, NEW = triggers(0, 3), triggers(9, 1)
-SPANS = otlp_line(agent(1, 1, START)).encode() + b"\n"
+def three(log: LogFolder) -> bytes:
+    return own_triggers(log, 0, 3)
+
+
+def new(log: LogFolder) -> bytes:
+    return own_triggers(log, 9, 1)
+
+
+def four(log: LogFolder) -> bytes:
+    return three(log) + new(log)
+
+
+def half(_: LogFolder) -> bytes:
+    return b'{"type": "trig'
+
+
+SPANS = otlp_line(agent(31, 1, START)).encode() + b"\n"
 NO_SPANS = b'{"resourceSpans": []}\n'
 CASES = {
-    "a first line that is another": Case(THREE, THREE.replace(b'"t0"', b'"x0"') + NEW, 4),
-    "lines that are gone": Case(THREE, triggers(0, 2) + NEW + NEW, 4),
-    "half a line at the end": Case(THREE + b'{"type": "trig', THREE + b'{"type": "trig' + b"\n" + NEW, 5),
-    "a whole line without its end": Case(THREE.rstrip(), THREE + NEW, 4),
-    "a bad line": Case(b"bad\n" + THREE, b"bad\n" + THREE + NEW, 5),
-    "a line without spans at the end": Case(SPANS + THREE + NO_SPANS, SPANS + THREE + NO_SPANS + NEW, 4),
-    "blank lines and nothing else": Case(b"\n\n", b"\n\n" + NEW, 1),
-    "an object of a document": Case(NEW, NEW + THREE, 4, "a.json"),
-    "UTF-16": Case(*(text.decode().encode("utf-16") for text in (THREE, THREE + NEW)), 4),
-    "a log that was packed": Case(THREE, THREE + NEW, 4, packed_name="a.jsonl.gz"),
+    "a first line that is another": Case(three, lambda log: three(log).replace(b'"t0"', b'"x0"') + new(log), 4),
+    "lines that are gone": Case(three, lambda log: own_triggers(log, 0, 2) + new(log) + new(log), 4),
+    "half a line at the end": Case(
+        lambda log: three(log) + half(log), lambda log: three(log) + half(log) + b"\n" + new(log), 5
+    ),
+    "a whole line without its end": Case(lambda log: three(log).rstrip(), four, 4),
+    "a bad line": Case(lambda log: b"bad\n" + three(log), lambda log: b"bad\n" + four(log), 5),
+    "a line without spans at the end": Case(
+        lambda log: SPANS + three(log) + NO_SPANS, lambda log: SPANS + three(log) + NO_SPANS + new(log), 5
+    ),
+    "blank lines and nothing else": Case(lambda _: b"\n\n", lambda log: b"\n\n" + new(log), 1),
+    "an object of a document": Case(new, lambda log: new(log) + three(log), 4, "a.json"),
+    "UTF-16": Case(*(lambda log, of=of: of(log).decode().encode("utf-16") for of in (three, four)), 4),
+    "a log that was packed": Case(three, four, 4, packed_name="a.jsonl.gz"),
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_a_log_is_read_as_a_whole_where_what_was_read_does_not_settle_it(project: Project, case: Case) -> None:
-    project.write_bytes(case.name, case.first, modified=MODIFIED)
-    project.ingest(HOURS)
+@HISTORIES.test_each(CASES)
+def test_a_log_is_read_as_a_whole_where_what_was_read_does_not_settle_it(log: LogFolder, case: Case) -> Steps:
+    READ_AS_A_WHOLE.append(log.name)
+    log.write(case.name, case.first(log), modified=MODIFIED)
+    yield
     if case.packed_name:
-        (project.raw / case.name).unlink()
-    project.write_bytes(case.packed_name or case.name, case.then, modified=MODIFIED)
-    assert project.ingest(HOURS).lines_read == case.lines
-    clean = project.clean_rebuild(HOURS, only=["ingest"])
-    assert_same_tables(project.tables(names=RECORD_TABLES), clean.tables(names=RECORD_TABLES))
-    assert_lines_are_conserved(project)
+        log.path(case.name).unlink()
+    log.write(case.packed_name or case.name, case.then(log), modified=MODIFIED)
+    assert log.lines_read((yield)) == case.lines
 
 
-def test_a_log_that_grew_is_read_as_a_whole_after_an_upgrade_that_reads_logs_again(project: Project) -> None:
-    append(project, THREE)
-    project.ingest(HOURS)
-    project.change("UPDATE raw_files SET modified_ns = -1")
-    append(project, NEW)
-    assert project.ingest(HOURS).lines_read == 4
-    assert_as_read_at_once(project)
+@HISTORIES.test
+def test_a_log_that_grew_is_read_as_a_whole_after_an_upgrade_that_reads_logs_again(log: LogFolder) -> Steps:
+    grow(log, three(log))
+    yield
+    log.project.change("UPDATE raw_files SET modified_ns = -1 WHERE source_file = ?", [log.key("a.jsonl")])
+    grow(log, new(log))
+    assert log.lines_read((yield)) == 4
+
+
+@HISTORIES.test
+def test_a_line_that_had_lost_counts_again_without_its_log_being_read_anew(log: LogFolder) -> Steps:
+    READ_AS_A_WHOLE.append(log.name)
+    grow(log, three(log), "a.jsonl")
+    grow(log, own_triggers(log, 5, 1) + own_triggers(log, 0, 2), "b.jsonl")  # of equal times the greater name wins
+    yield
+    grow(log, new(log), "a.jsonl")
+    log.write("b.jsonl", own_triggers(log, 5, 1) + own_triggers(log, 1, 1), modified=MODIFIED)
+    assert log.lines_read((yield)) == 3
+
+
+# -- one log alone -----------------------------------------------------------------------------------------------------
 
 
 def test_a_log_of_which_somebody_deleted_rows_is_read_as_a_whole(project: Project) -> None:
-    append(project, THREE)
+    append(project, triggers(0, 3))
     project.ingest(HOURS)
     project.change("DELETE FROM trigger_events WHERE trigger_id = 't1'")
-    append(project, NEW)
+    append(project, triggers(9, 1))
     assert project.ingest(HOURS).lines_read == 4
     assert_as_read_at_once(project)
-
-
-def test_a_line_that_had_lost_counts_again_without_its_log_being_read_anew(project: Project) -> None:
-    append(project, THREE, "a.jsonl")
-    append(project, triggers(5, 1) + triggers(0, 2), "b.jsonl")  # of equal times the greater name wins
-    project.ingest(HOURS)
-    append(project, NEW, "a.jsonl")
-    project.write_bytes("b.jsonl", triggers(5, 1) + triggers(1, 1), modified=MODIFIED)
-    assert project.ingest(HOURS).lines_read == 3
-    tables = project.tables(names=RECORD_TABLES)
-    assert_same_tables(tables, project.clean_rebuild(HOURS, only=["ingest"]).tables(names=RECORD_TABLES))
 
 
 def test_an_hour_that_was_not_asked_for_before_needs_no_line_read_again(project: Project) -> None:

@@ -130,8 +130,7 @@ def test_a_bad_result_makes_a_success_a_failure_and_a_good_one_keeps_it(judged: 
     [component] = judged.rows_of("health_components", "scored")
     assert (component["successes"], component["failures"]) == (2, 1)
     told = {
-        row["execution_id"]: (row["signal"], row["is_failure"])
-        for row in judged.rows_of("evaluated_signals", "scored")
+        row["execution_id"]: (row["signal"], row["is_failure"]) for row in judged.rows_of("evaluated_signals", "scored")
     }
     assert told == {"bad": ("outcome", True), "good": ("outcome", False)}
 
