@@ -230,7 +230,7 @@ def test_the_winner_of_an_id_is_that_of_a_clean_rebuild_although_only_a_name_cha
         return line(execution(execution_id, "m", START))
 
     log.write("b.jsonl", bytes_of(run("twice")), modified=START)
-    log.write("m.jsonl", bytes_of(run("twice"), run("m")), modified=START)
+    log.write("m.jsonl", bytes_of(run("m"), run("twice")), modified=START)
     yield
     winners = {row["execution_id"]: row["source_file"] for row in log.rows("executions")}
     assert winners == {"twice": "m.jsonl", "m": "m.jsonl"}
