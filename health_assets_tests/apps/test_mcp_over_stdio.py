@@ -40,7 +40,7 @@ def arguments(world: World, *more: str) -> list[str]:
     return ["--warehouse", str(world.project.warehouse_path), "--targets", str(world.project.targets_path), *more]
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.nightly)])
 def test_every_tool_answers_the_user_of_the_machine(world: World, mode: str, tmp_path: Path) -> None:
     told = over_stdio(tmp_path, *EACH_TOOL.items(), arguments=arguments(world), mode=mode, **ALL_DAYS)
     assert [*told.tools] == [name for name, tool in TOOLS.items() if not tool.is_change]

@@ -77,7 +77,7 @@ def is_there(project: Project, execution_id: str) -> Callable[[], bool]:
 
 @pytest.mark.parametrize(
     "ignored",
-    [pytest.param(False, marks=pytest.mark.nightly), True],
+    [False, pytest.param(True, marks=pytest.mark.nightly)],
     ids=["as a command", "as a shell's background job"],
 )
 def test_it_makes_the_hours_of_the_logs_then_late_ones_and_ends_when_it_is_told_to(

@@ -1,14 +1,17 @@
 """Whose runs a trace tells: agents with and without a name, what wraps them, their tools, tokens and failures."""
 
 import json
+from collections.abc import Generator
 
 import pytest
 
 from health_assets.core.hours import HOUR
+from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.trace_reading import read_traces
 from health_assets.scoring.usage import AMOUNTS
-from health_assets_tests.logs.test_opentelemetry import AT, FIRST, SECOND, id_of, ingested
-from health_assets_tests.support.projects import REPOSITORY, Project, forked_command, hours_from
+from health_assets_tests.logs.test_opentelemetry import AT, FIRST, SECOND, id_of
+from health_assets_tests.support.log_histories import Histories, LogFolder, Outcomes, Steps
+from health_assets_tests.support.projects import REPOSITORY, Project, Row, forked_command, hours_from
 from health_assets_tests.support.traces_made import Span, agent, chat, otlp_line, span, tool
 
 
@@ -60,134 +63,205 @@ UNNAMED = {"gen_ai__agent__name": ""}
 FAILED = {"status": {"code": 2, "message": "broke"}}
 
 
-def runs(project: Project, *spans: Span) -> dict[str, tuple]:
-    rows = ingested(project, otlp_line(*spans))["executions"]
+TABLES = ("executions", "model_calls", "tool_calls")
+HISTORIES = Histories(FIRST)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return HISTORIES.run(tmp_path_factory.mktemp("histories"))
+
+
+def test_after_each_step_all_tables_are_those_of_a_clean_rebuild(outcomes: Outcomes) -> None:
+    assert outcomes.differences == []
+
+
+def trace(log: LogFolder, number: int) -> int:
+    """The number of a trace that no other history has."""
+    return 10 * (int(log.name) + 1) + number
+
+
+def ingested(log: LogFolder, *lines: str) -> Generator[None, IngestReport, dict[str, list[Row]]]:
+    """The rows of these lines, once they are loaded."""
+    log.write("traces.jsonl", "".join(f"{one}\n" for one in lines).encode(), modified=AT)
+    yield
+    return {name: log.rows(name) for name in TABLES}
+
+
+def runs(log: LogFolder, *spans: Span) -> Generator[None, IngestReport, dict[str, tuple]]:
+    rows = (yield from ingested(log, otlp_line(*spans)))["executions"]
     return {row["span_id"][-1]: (row["agent_id"], row["status"], row["error"]) for row in rows}
 
 
-def test_an_unnamed_agent_span_around_named_ones_is_passed_through(project: Project) -> None:
-    wrapper = agent(1, 1, AT, name="Agent workflow", session__id="s", gen_ai__agent__version="2", **UNNAMED)
-    inner = agent(1, 2, AT, 1, **UNNAMED)
-    spans = [wrapper, inner, agent(1, 3, AT, 2), agent(1, 4, AT, 3), agent(1, 5, AT, 1, session__id="own")]
-    rows = {row["span_id"][-1]: row for row in ingested(project, otlp_line(*spans))["executions"]}
+@HISTORIES.test
+def test_an_unnamed_agent_span_around_named_ones_is_passed_through(log: LogFolder) -> Steps:
+    wrapper = agent(trace(log, 1), 1, AT, name="Agent workflow", session__id="s", gen_ai__agent__version="2", **UNNAMED)
+    inner = agent(trace(log, 1), 2, AT, 1, **UNNAMED)
+    spans = [
+        wrapper,
+        inner,
+        agent(trace(log, 1), 3, AT, 2),
+        agent(trace(log, 1), 4, AT, 3),
+        agent(trace(log, 1), 5, AT, 1, session__id="own"),
+    ]
+    rows = {row["span_id"][-1]: row for row in (yield from ingested(log, otlp_line(*spans)))["executions"]}
     found = {name: (row["agent_id"], row["session_id"], row["agent_version"]) for name, row in rows.items()}
     assert found == {"3": ("planner", "s", "2"), "5": ("planner", "own", "2")}
 
 
+@HISTORIES.test
 def test_an_unnamed_agent_span_without_named_ones_below_is_an_execution_also_beside_named_ones(
-    project: Project,
-) -> None:
-    spans = [agent(1, 1, AT, **UNNAMED), agent(1, 2, AT, 1), agent(1, 3, AT, 1, name="helper", **UNNAMED)]
-    assert runs(project, *spans) == {"2": ("planner", "success", None), "3": ("helper", "success", None)}
+    log: LogFolder,
+) -> Steps:
+    spans = [
+        agent(trace(log, 1), 1, AT, **UNNAMED),
+        agent(trace(log, 1), 2, AT, 1),
+        agent(trace(log, 1), 3, AT, 1, name="helper", **UNNAMED),
+    ]
+    assert (yield from runs(log, *spans)) == {"2": ("planner", "success", None), "3": ("helper", "success", None)}
 
 
-def test_an_error_of_a_wrapper_that_no_run_below_it_has_is_theirs(project: Project) -> None:
+@HISTORIES.test
+def test_an_error_of_a_wrapper_that_no_run_below_it_has_is_theirs(log: LogFolder) -> Steps:
     """A tool's or a model's own error below does not tell that the run failed, so the wrapper's counts."""
-    wrapper = agent(1, 1, AT, **UNNAMED, **FAILED)
-    spans = [wrapper, agent(1, 2, AT, 1), tool(1, 3, AT, 2, **FAILED), agent(1, 4, AT, 1)]
-    assert runs(project, *spans) == dict.fromkeys("24", ("planner", "failure", "broke"))
+    wrapper = agent(trace(log, 1), 1, AT, **UNNAMED, **FAILED)
+    spans = [
+        wrapper,
+        agent(trace(log, 1), 2, AT, 1),
+        tool(trace(log, 1), 3, AT, 2, **FAILED),
+        agent(trace(log, 1), 4, AT, 1),
+    ]
+    assert (yield from runs(log, *spans)) == dict.fromkeys("24", ("planner", "failure", "broke"))
 
 
-def test_an_error_of_a_wrapper_that_a_run_below_it_has_is_that_runs_alone(project: Project) -> None:
-    wrapper = agent(1, 1, AT, **UNNAMED, **FAILED)
-    inner = agent(1, 2, AT, 1, **UNNAMED, status={"code": 2, "message": "again"})
-    spans = [wrapper, agent(1, 3, AT, 1, status={"code": 2, "message": "own"}), agent(1, 4, AT, 1), inner,
-             agent(1, 5, AT, 2)]  # fmt: skip
-    assert runs(project, *spans) == {
+@HISTORIES.test
+def test_an_error_of_a_wrapper_that_a_run_below_it_has_is_that_runs_alone(log: LogFolder) -> Steps:
+    wrapper = agent(trace(log, 1), 1, AT, **UNNAMED, **FAILED)
+    inner = agent(trace(log, 1), 2, AT, 1, **UNNAMED, status={"code": 2, "message": "again"})
+    spans = [wrapper, agent(trace(log, 1), 3, AT, 1, status={"code": 2, "message": "own"}), agent(trace(log, 1), 4, AT, 1), inner,
+             agent(trace(log, 1), 5, AT, 2)]  # fmt: skip
+    assert (yield from runs(log, *spans)) == {
         "3": ("planner", "failure", "own"), "4": ("planner", "success", None), "5": ("planner", "failure", "again"),
     }  # fmt: skip
 
 
-def test_a_wrapper_whose_named_span_comes_late_stops_being_an_execution(project: Project) -> None:
-    project.write_log("a.jsonl", [otlp_line(agent(1, 1, AT, name="Agent workflow", **UNNAMED))])
-    project.ingest(FIRST)
-    assert [row["agent_id"] for row in project.rows("executions")] == ["Agent workflow"]
-    project.write_log("b.jsonl", [otlp_line(agent(1, 2, AT, 1))])
-    project.ingest(FIRST)
-    assert [row["agent_id"] for row in project.rows("executions")] == ["planner"]
+@HISTORIES.test
+def test_a_wrapper_whose_named_span_comes_late_stops_being_an_execution(log: LogFolder) -> Steps:
+    log.write("a.jsonl", otlp_line(agent(trace(log, 1), 1, AT, name="Agent workflow", **UNNAMED)).encode())
+    yield
+    assert [row["agent_id"] for row in log.rows("executions")] == ["Agent workflow"]
+    log.write("b.jsonl", otlp_line(agent(trace(log, 1), 2, AT, 1)).encode())
+    yield
+    assert [row["agent_id"] for row in log.rows("executions")] == ["planner"]
 
 
-def test_a_failed_tool_is_a_failed_call_and_no_failed_run(project: Project) -> None:
-    tables = ingested(project, otlp_line(agent(1, 1, AT), tool(1, 2, AT, 1, **FAILED), tool(2, 1, AT)))
+@HISTORIES.test
+def test_a_failed_tool_is_a_failed_call_and_no_failed_run(log: LogFolder) -> Steps:
+    tables = yield from ingested(
+        log, otlp_line(agent(trace(log, 1), 1, AT), tool(trace(log, 1), 2, AT, 1, **FAILED), tool(trace(log, 2), 1, AT))
+    )
     assert [row["status"] for row in tables["executions"]] == ["success"]
     calls = {row["call_id"]: row for row in tables["tool_calls"]}
-    inside, outside = calls[id_of(1, 2)], calls[id_of(2, 1)]
+    inside, outside = calls[id_of(trace(log, 1), 2)], calls[id_of(trace(log, 2), 1)]
     assert (inside["tool"], inside["status"], inside["error"]) == ("search", "failure", "broke")
-    assert (inside["agent_id"], inside["execution_id"], inside["latency_ms"]) == ("planner", id_of(1, 1), 1000.0)
+    assert (inside["agent_id"], inside["execution_id"], inside["latency_ms"]) == (
+        "planner",
+        id_of(trace(log, 1), 1),
+        1000.0,
+    )
     assert (outside["status"], outside["agent_id"], outside["execution_id"]) == ("success", None, None)
 
 
-def test_a_call_that_a_tool_of_a_call_makes_is_a_call_of_its_own(project: Project) -> None:
-    spans = [agent(1, 1, AT), chat(1, 2, AT, 1), tool(1, 3, AT, 2), chat(1, 4, AT, 3), chat(1, 5, AT, 4)]
-    calls = ingested(project, otlp_line(*spans))["model_calls"]
-    assert {row["call_id"] for row in calls} == {id_of(1, 2), id_of(1, 5)}
+@HISTORIES.test
+def test_a_call_that_a_tool_of_a_call_makes_is_a_call_of_its_own(log: LogFolder) -> Steps:
+    spans = [
+        agent(trace(log, 1), 1, AT),
+        chat(trace(log, 1), 2, AT, 1),
+        tool(trace(log, 1), 3, AT, 2),
+        chat(trace(log, 1), 4, AT, 3),
+        chat(trace(log, 1), 5, AT, 4),
+    ]
+    calls = (yield from ingested(log, otlp_line(*spans)))["model_calls"]
+    assert {row["call_id"] for row in calls} == {id_of(trace(log, 1), 2), id_of(trace(log, 1), 5)}
 
 
-def test_two_spans_of_one_tool_in_one_another_are_one_call_and_fail_if_either_does(project: Project) -> None:
-    spans = [agent(1, 1, AT), tool(1, 2, AT, 1), tool(1, 3, AT, 2, **FAILED), tool(1, 4, AT, 1, **FAILED), tool(1, 5, AT, 4),
-             tool(1, 6, AT, 5, gen_ai__tool__name="other")]  # fmt: skip
-    tables = ingested(project, otlp_line(*spans))
+@HISTORIES.test
+def test_two_spans_of_one_tool_in_one_another_are_one_call_and_fail_if_either_does(log: LogFolder) -> Steps:
+    spans = [agent(trace(log, 1), 1, AT), tool(trace(log, 1), 2, AT, 1), tool(trace(log, 1), 3, AT, 2, **FAILED), tool(trace(log, 1), 4, AT, 1, **FAILED), tool(trace(log, 1), 5, AT, 4),
+             tool(trace(log, 1), 6, AT, 5, gen_ai__tool__name="other")]  # fmt: skip
+    tables = yield from ingested(log, otlp_line(*spans))
     assert {row["call_id"]: (row["tool"], row["status"]) for row in tables["tool_calls"]} == {
-        id_of(1, 3): ("search", "failure"), id_of(1, 5): ("search", "failure"), id_of(1, 6): ("other", "success"),
+        id_of(trace(log, 1), 3): ("search", "failure"), id_of(trace(log, 1), 5): ("search", "failure"), id_of(trace(log, 1), 6): ("other", "success"),
     }  # fmt: skip
     assert [sorted(row["actions"]) for row in tables["executions"]] == [["other", "search", "search"]]
 
 
-def test_what_only_the_span_around_a_call_tells_is_the_calls(project: Project) -> None:
+@HISTORIES.test
+def test_what_only_the_span_around_a_call_tells_is_the_calls(log: LogFolder) -> Steps:
     """A retry that failed for good, and a client that tells less than the library around it."""
     silent = {"gen_ai__response__model": ""}
     told = {"gen_ai__response__model": "gpt-9", "gen_ai__usage__input_tokens": 9, "gen_ai__usage__cost": 0.5}
     spans = [
-        agent(1, 1, AT), chat(1, 2, AT, 1, **FAILED), chat(1, 3, AT - SECOND, 2), chat(1, 4, AT, 2),
-        chat(2, 1, AT, **told), chat(2, 2, AT, 1, **silent), chat(2, 3, AT, 2, **silent),
+        agent(trace(log, 1), 1, AT), chat(trace(log, 1), 2, AT, 1, **FAILED), chat(trace(log, 1), 3, AT - SECOND, 2), chat(trace(log, 1), 4, AT, 2),
+        chat(trace(log, 2), 1, AT, **told), chat(trace(log, 2), 2, AT, 1, **silent), chat(trace(log, 2), 3, AT, 2, **silent),
     ]  # fmt: skip
-    calls = {row["call_id"]: row for row in ingested(project, otlp_line(*spans))["model_calls"]}
+    calls = {row["call_id"]: row for row in (yield from ingested(log, otlp_line(*spans)))["model_calls"]}
     assert {name: (row["status"], row["error"]) for name, row in calls.items()} == {
-        id_of(1, 3): ("success", None), id_of(1, 4): ("failure", "broke"), id_of(2, 3): ("success", None),
+        id_of(trace(log, 1), 3): ("success", None), id_of(trace(log, 1), 4): ("failure", "broke"), id_of(trace(log, 2), 3): ("success", None),
     }  # fmt: skip
-    inner = calls[id_of(2, 3)]
+    inner = calls[id_of(trace(log, 2), 3)]
     assert (inner["model"], inner["input_tokens"], inner["output_tokens"], inner["cost_usd"]) == ("gpt-9", 9, None, 0.5)
 
 
-def test_amounts_beyond_all_reason_neither_stop_a_run_nor_vanish(project: Project) -> None:
+@HISTORIES.test
+def test_amounts_beyond_all_reason_neither_stop_a_run_nor_vanish(log: LogFolder) -> Steps:
     huge = {"gen_ai__usage__input_tokens": 2**63 - 1, "gen_ai__usage__cost": 1e308}
-    spans = [agent(1, 1, AT), *(chat(1, number, AT, 1, **huge) for number in (2, 3))]
-    [row] = ingested(project, otlp_line(*spans))["executions"]
+    spans = [agent(trace(log, 1), 1, AT), *(chat(trace(log, 1), number, AT, 1, **huge) for number in (2, 3))]
+    [row] = (yield from ingested(log, otlp_line(*spans)))["executions"]
     assert (row["input_tokens"], row["cost_usd"]) == (2 * 10**12, 2e9)
 
 
-@pytest.mark.parametrize("spaces", [(", ", ": "), (",", ":")])
-def test_a_failure_that_langchain_caught_is_a_failed_tool_call(project: Project, spaces: tuple[str, str]) -> None:
-    result = json.dumps({"kwargs": {"content": "no such city", "status": "error"}}, separators=spaces)
-    spans = [agent(1, 1, AT), tool(1, 2, AT, 1, output__value=result), tool(1, 3, AT, 1, output__value="error")]
-    calls = {row["call_id"]: row for row in ingested(project, otlp_line(*spans))["tool_calls"]}
-    assert (calls[id_of(1, 2)]["status"], calls[id_of(1, 2)]["error"]) == ("failure", "no such city")
-    assert calls[id_of(1, 3)]["status"] == "success"
-
-
-def test_a_method_is_cut_off_an_agents_name_in_openinference_alone(project: Project) -> None:
+@HISTORIES.test_each({"with spaces": (", ", ": "), "without": (",", ":")})
+def test_a_failure_that_langchain_caught_is_a_failed_tool_call(log: LogFolder, case: tuple[str, str]) -> Steps:
+    result = json.dumps({"kwargs": {"content": "no such city", "status": "error"}}, separators=case)
     spans = [
-        span(1, 1, AT, name="writer.run", openinference__span__kind="AGENT"),
-        agent(2, 1, AT, name="nightly.run", **UNNAMED),
-        span(3, 1, AT, name="browser.run", openinference__span__kind="TOOL"),
+        agent(trace(log, 1), 1, AT),
+        tool(trace(log, 1), 2, AT, 1, output__value=result),
+        tool(trace(log, 1), 3, AT, 1, output__value="error"),
     ]
-    tables = ingested(project, otlp_line(*spans))
+    calls = {row["call_id"]: row for row in (yield from ingested(log, otlp_line(*spans)))["tool_calls"]}
+    assert (calls[id_of(trace(log, 1), 2)]["status"], calls[id_of(trace(log, 1), 2)]["error"]) == (
+        "failure",
+        "no such city",
+    )
+    assert calls[id_of(trace(log, 1), 3)]["status"] == "success"
+
+
+@HISTORIES.test
+def test_a_method_is_cut_off_an_agents_name_in_openinference_alone(log: LogFolder) -> Steps:
+    spans = [
+        span(trace(log, 1), 1, AT, name="writer.run", openinference__span__kind="AGENT"),
+        agent(trace(log, 2), 1, AT, name="nightly.run", **UNNAMED),
+        span(trace(log, 3), 1, AT, name="browser.run", openinference__span__kind="TOOL"),
+    ]
+    tables = yield from ingested(log, otlp_line(*spans))
     assert {row["agent_id"] for row in tables["executions"]} == {"writer", "nightly.run"}
     assert [row["tool"] for row in tables["tool_calls"]] == ["browser.run"]
 
 
-def test_tokens_and_cost_of_a_run_are_its_own_else_those_of_its_calls(project: Project) -> None:
+@HISTORIES.test
+def test_tokens_and_cost_of_a_run_are_its_own_else_those_of_its_calls(log: LogFolder) -> Steps:
     used = {"gen_ai__usage__input_tokens": 3, "gen_ai__usage__output_tokens": 4, "gen_ai__usage__cost": 0.5,
             "gen_ai__usage__cache_read__input_tokens": 2, "gen_ai__usage__cache_creation__input_tokens": 1,
             "gen_ai__usage__reasoning__output_tokens": 3}  # fmt: skip
-    spans = [agent(1, 1, AT), chat(1, 2, AT, 1, **used), chat(1, 3, AT, 1, **used), chat(1, 4, AT, 1),
-             agent(2, 1, AT, gen_ai__usage__input_tokens=9, gen_ai__usage__cache_read__input_tokens=8), chat(2, 2, AT, 1, **used), agent(3, 1, AT)]  # fmt: skip
-    rows = {row["execution_id"]: row for row in ingested(project, otlp_line(*spans))["executions"]}
+    spans = [agent(trace(log, 1), 1, AT), chat(trace(log, 1), 2, AT, 1, **used), chat(trace(log, 1), 3, AT, 1, **used), chat(trace(log, 1), 4, AT, 1),
+             agent(trace(log, 2), 1, AT, gen_ai__usage__input_tokens=9, gen_ai__usage__cache_read__input_tokens=8), chat(trace(log, 2), 2, AT, 1, **used), agent(trace(log, 3), 1, AT)]  # fmt: skip
+    rows = {row["execution_id"]: row for row in (yield from ingested(log, otlp_line(*spans)))["executions"]}
     found = {name: [row[column] for column in AMOUNTS] for name, row in rows.items()}
     assert found == {
-        id_of(1, 1): [6, 8, 4, 2, 6, 1.0],
-        id_of(2, 1): [9, 4, 8, 1, 3, 0.5],
-        id_of(3, 1): [None] * 6,
+        id_of(trace(log, 1), 1): [6, 8, 4, 2, 6, 1.0],
+        id_of(trace(log, 2), 1): [9, 4, 8, 1, 3, 0.5],
+        id_of(trace(log, 3), 1): [None] * 6,
     }
-    calls = [row for row in project.rows("model_calls") if row["cost_usd"] is not None]
+    calls = [row for row in log.rows("model_calls") if row["cost_usd"] is not None]
     assert {tuple(row[column] for column in AMOUNTS) for row in calls} == {(3, 4, 2, 1, 3, 0.5)}

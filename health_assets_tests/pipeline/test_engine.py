@@ -109,7 +109,7 @@ def test_a_run_tells_of_each_step_its_assets_and_their_checks(logged: Project) -
 
 
 def test_a_check_that_fails_stops_what_its_step_makes_from_the_asset(logged: Project) -> None:
-    [*run(logged.pipeline, GRAPH, plan(*FLEET))]
+    logged.materialize(HOURS, only=[INGEST, *FLEET])
     logged.change("UPDATE health_components SET executions = -1")
     only_scores = Plan(
         hours=HOURS, assets=["agent_health", "system_health"],
@@ -184,7 +184,7 @@ def test_a_statement_that_is_interrupted_ends_the_run(logged: Project, monkeypat
 
 
 def test_a_check_that_fails_stops_every_step_that_follows(logged: Project) -> None:
-    [*run(logged.pipeline, GRAPH, plan(*FLEET))]
+    logged.materialize(HOURS, only=[INGEST, *FLEET])
     logged.change("UPDATE executions SET confidence = 7")
     events = [*run(logged.pipeline, GRAPH, plan(*FLEET, "error_budget"))]
     assert {*materialized(events)} == {*RECORDS}
@@ -226,7 +226,7 @@ def test_logs_that_cannot_be_read_leave_out_every_other_step(logged: Project, mo
 
 
 def test_checks_alone_are_evaluated_also_where_one_before_them_fails(logged: Project) -> None:
-    [*run(logged.pipeline, GRAPH, plan(*FLEET))]
+    logged.materialize(HOURS, only=[INGEST, *FLEET])
     logged.change("UPDATE health_components SET executions = -1")
     checks = {asset: GRAPH.check_names(asset) for asset in ("health_components", "agent_health", "error_budget")}
     events = [*run(logged.pipeline, GRAPH, Plan(hours=HOURS, assets=[], checks=checks))]

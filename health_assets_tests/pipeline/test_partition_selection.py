@@ -149,11 +149,13 @@ def test_the_logs_of_another_raw_root_are_refused_before_they_are_looked_at(
 
 # -- holes -------------------------------------------------------------------------------------------------------------
 
-EVENTS = (0, 2, 400, 1400, 1410)
+EVENTS = (0, 2, 60, 200, 210)
+REACH_HOURS = 24
 
 
 def sparse_project(project: Project) -> Project:
-    """A few events weeks and months apart of an agent that targets list, and another that nobody has seen."""
+    """A few events days apart of an agent that targets list, and another that nobody has seen."""
+    project.window_hours, project.lookback_hours = REACH_HOURS // 2, REACH_HOURS
     project.write_targets({"agents": {"planner": {"expected_runtime_s": 10}, "listed": {}}})
     for place, number in enumerate(EVENTS):
         at = hour(number) + timedelta(minutes=5)
@@ -168,7 +170,7 @@ def sparse_project(project: Project) -> Project:
     return project
 
 
-FAR = hour(2000)
+FAR = hour(400)
 
 
 def within(tables: dict[str, list[Row]], hours: HourGroups) -> dict[str, list[Row]]:
@@ -181,13 +183,13 @@ def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
 ) -> None:
     sparse_project(project)
     found = wanted(project, now=FAR)
-    assert [(own.start, len(own)) for own in found.hours.ranges] == [(hour(0), 170), (hour(400), 168), (hour(1400), 11)]
+    assert [(own.start, len(own)) for own in found.hours.ranges] == [(hour(0), 26), (hour(60), 24), (hour(200), 11)]
     assert found.told[-1] == (
-        f"{1411 - 349:,} of these 1,411 hours are left out: no event lies in them nor in the 168 h before, "
+        f"{211 - 61} of these 211 hours are left out: no event lies in them nor in the {REACH_HOURS} h before, "
         "so nothing is known of any agent there"
     )
     project.materialize(found.hours, only=only)
-    clean = project.clean_rebuild(HourRange(START, hour(1411)), only=only)
+    clean = project.clean_rebuild(HourRange(START, hour(211)), only=only)
     assert_same_tables(project.tables(), within(clean.tables(), found.hours))
     lost = [name for name, rows in clean.tables().items() if len(rows) > len(project.rows(name))]
     assert set(lost) <= {"system_health", "agent_health", "agent_health_state", "error_budget", "agent_usage"}
@@ -199,13 +201,13 @@ def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
 
 def test_hours_before_the_first_event_after_a_hole_are_said_to_be_left_out(project: Project) -> None:
     sparse_project(project)
-    found = wanted(project, f"{hour(1390):%Y-%m-%dT%H}", now=FAR)
-    assert list(found.hours.ranges) == [HourRange(hour(1400), hour(1411))]
+    found = wanted(project, f"{hour(190):%Y-%m-%dT%H}", now=FAR)
+    assert list(found.hours.ranges) == [HourRange(hour(200), hour(211))]
     assert found.told[-1] == (
-        f"10 of the hours of {HourRange(hour(1390), hour(1411))} are left out: no event lies in them nor in the 168 h "
+        f"10 of the hours of {HourRange(hour(190), hour(211))} are left out: no event lies in them nor in the 24 h "
         "before, so nothing is known of any agent there"
     )
-    assert len(wanted(project, f"{hour(1400):%Y-%m-%dT%H}", now=FAR).told) == 1, "nothing is left out"
+    assert len(wanted(project, f"{hour(200):%Y-%m-%dT%H}", now=FAR).told) == 1, "nothing is left out"
 
 
 def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> None:
@@ -218,11 +220,11 @@ def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> 
         assert left_behind(session, hours, (), project.settings, FAR) == []
     again = wanted(project, now=FAR)
     assert again.hours == hours, "hours that were made along with others do not make further ones"
-    project.write_log("late.jsonl", [line(execution("late", "planner", hour(900)))])
+    project.write_log("late.jsonl", [line(execution("late", "planner", hour(120)))])
     found = wanted(project, now=FAR)
-    assert HourRange(hour(900), hour(1068)) in found.hours.ranges
+    assert HourRange(hour(120), hour(144)) in found.hours.ranges
     project.materialize(found.hours, only=FLEET)
-    clean = project.clean_rebuild(HourRange(START, hour(1411)), only=FLEET)
+    clean = project.clean_rebuild(HourRange(START, hour(211)), only=FLEET)
     assert_same_tables(project.tables(), within(clean.tables(), found.hours))
 
 

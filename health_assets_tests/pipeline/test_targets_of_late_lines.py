@@ -1,7 +1,10 @@
 """Targets that changed before late lines came: no hour is of two, and hours that got no line stay as they are."""
 
+import json
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,11 +27,26 @@ def run_line(execution_id: str, hour: datetime, agent_id: str = "planner-7f") ->
     return line(execution(execution_id, agent_id, hour + HOUR / 2))
 
 
-def made(folder: Path, targets: dict) -> Project:
-    project = Project(folder, targets, WINDOW_HOURS, LOOKBACK_HOURS)
-    project.write_log("a.jsonl", [run_line(f"e{number}", hour) for number, hour in enumerate(HOURS)])
-    project.materialize(HOURS, only=FLEET)
-    return project
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict], Project]:
+    """A line an hour, materialized once with each targets; tests change only copies."""
+
+    @cache
+    def of(targets: str) -> Project:
+        project = Project(
+            tmp_path_factory.mktemp("made") / "project", json.loads(targets), WINDOW_HOURS, LOOKBACK_HOURS
+        )
+        project.write_log("a.jsonl", [run_line(f"e{number}", hour) for number, hour in enumerate(HOURS)])
+        project.materialize(HOURS, only=FLEET)
+        project.change("DELETE FROM raw_roots")  # copies have others
+        return project
+
+    return lambda targets: of(json.dumps(targets))
+
+
+@pytest.fixture
+def made(made_once: Callable[[dict], Project], tmp_path: Path) -> Callable[[dict], Project]:
+    return lambda targets: made_once(targets).copied(tmp_path / "copy")
 
 
 def load(project: Project, where: str) -> None:
@@ -46,8 +64,8 @@ def stale(project: Project, asset: str) -> set[datetime]:
 
 
 @pytest.mark.parametrize("where", LOADS)
-def test_an_hour_that_gets_a_late_line_has_one_limit_of_its_sla(tmp_path: Path, where: str) -> None:
-    project = made(tmp_path, LENIENT)
+def test_an_hour_that_gets_a_late_line_has_one_limit_of_its_sla(made: Callable[[dict], Project], where: str) -> None:
+    project = made(LENIENT)
     project.write_targets(STRICT)
     project.write_log("late.jsonl", [run_line("late", LATE), run_line("later", LATE + 3 * HOUR)])
     load(project, where)
@@ -62,8 +80,10 @@ def test_an_hour_that_gets_a_late_line_has_one_limit_of_its_sla(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("where", LOADS)
-def test_an_agent_is_one_in_every_hour_that_is_made_again_for_a_late_line(tmp_path: Path, where: str) -> None:
-    project = made(tmp_path, {})
+def test_an_agent_is_one_in_every_hour_that_is_made_again_for_a_late_line(
+    made: Callable[[dict], Project], where: str
+) -> None:
+    project = made({})
     project.write_targets(FOLDED)
     project.write_log("late.jsonl", [run_line("late", LATE)])
     load(project, where)
@@ -78,8 +98,10 @@ def test_an_agent_is_one_in_every_hour_that_is_made_again_for_a_late_line(tmp_pa
     assert {agents[LATE + number * HOUR] for number in range(LOOKBACK_HOURS)} == {1}
 
 
-def test_a_line_that_comes_back_in_an_hour_brings_no_other_limit_than_the_others_have(tmp_path: Path) -> None:
-    project = made(tmp_path, LENIENT)
+def test_a_line_that_comes_back_in_an_hour_brings_no_other_limit_than_the_others_have(
+    made: Callable[[dict], Project],
+) -> None:
+    project = made(LENIENT)
     project.write_log("b.jsonl", [run_line("e7", LATE)])
     load_new_logs(project.pipeline)
     project.write_log("c.jsonl", [run_line("other", LATE)])
@@ -90,8 +112,8 @@ def test_a_line_that_comes_back_in_an_hour_brings_no_other_limit_than_the_others
     assert set(project.query("SELECT sla_breached FROM executions WHERE hour = ?", [LATE])) == {(True,)}
 
 
-def test_a_load_that_brings_no_line_into_an_hour_leaves_it_to_its_targets(tmp_path: Path) -> None:
-    project = made(tmp_path, LENIENT)
+def test_a_load_that_brings_no_line_into_an_hour_leaves_it_to_its_targets(made: Callable[[dict], Project]) -> None:
+    project = made(LENIENT)
     project.write_targets(STRICT)
     project.write_log("late.jsonl", ["not JSON"])
     load_new_logs(project.pipeline)

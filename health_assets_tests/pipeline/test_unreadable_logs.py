@@ -28,14 +28,15 @@ from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.retention import prune
 from health_assets.warehouse.fingerprints import EVERY_LOG_WAS_READ
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
+from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.dagster_world import NOON, World
 from health_assets_tests.support.dagster_world import execution as world_execution
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import (
     FLEET,
+    RECORD_TABLES,
     Project,
     assert_same_tables,
-    forked_command,
     hours_from,
     in_a_process,
     materialize_arguments,
@@ -65,7 +66,7 @@ def test_a_dangling_link_fails_the_exit_code_and_all_other_logs_are_loaded(proje
     path = dangling(project, "deep/gone.jsonl")
     read = project.materialize(HOURS, only=["ingest"])["raw_logs"]
     assert (read["files_unreadable"], executions(project)) == (1, ["a", "z"])
-    done = forked_command(*materialize_arguments(project, HOURS, SYSTEM), folder=project.folder)  # it still lies there
+    done = command_here(*materialize_arguments(project, HOURS, SYSTEM), folder=project.folder)  # it still lies there
     assert done.returncode == 1
     assert done.stderr == (
         "health-assets: 1 raw log could not be read; all others were loaded: "
@@ -75,7 +76,7 @@ def test_a_dangling_link_fails_the_exit_code_and_all_other_logs_are_loaded(proje
     assert "check raw_logs.every_log_was_read failed (warning): 1 raw log\n" in done.stdout
     assert executions(project) == ["a", "z"]
     path.unlink()
-    done = forked_command(*materialize_arguments(project, HOURS, SYSTEM), folder=project.folder)
+    done = command_here(*materialize_arguments(project, HOURS, SYSTEM), folder=project.folder)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -83,7 +84,7 @@ def test_without_hours_named_the_logs_that_can_be_read_tell_them(project: Projec
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
     dangling(project, "gone.jsonl")
     arguments = ["materialize", "--raw", str(project.raw), "--warehouse", project.warehouse_url, "--system", SYSTEM]
-    done = forked_command(*arguments, folder=project.folder)
+    done = command_here(*arguments, folder=project.folder)
     assert done.returncode == 1
     assert "gone.jsonl" in done.stderr
     assert executions(project) == ["a"]
@@ -93,7 +94,7 @@ def test_many_unreadable_logs_are_counted_and_the_first_are_named(project: Proje
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
     for number in range(30):
         dangling(project, f"gone-{number:02}.jsonl")
-    done = forked_command(*materialize_arguments(project, hours_from(START, 1), SYSTEM), folder=project.folder)
+    done = command_here(*materialize_arguments(project, hours_from(START, 1), SYSTEM), folder=project.folder)
     assert "30 raw logs could not be read" in done.stderr
     assert "gone-02.jsonl" in done.stderr
     assert "gone-03.jsonl" not in done.stderr
@@ -227,25 +228,29 @@ def test_rows_of_a_log_that_can_no_longer_be_read_stay_while_others_come(project
 def test_a_line_that_lost_against_one_that_is_gone_wins_although_its_log_cannot_be_read(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("twice", "planner", START))])
     project.write_log("b.jsonl", [line(execution("twice", "planner", START + LATE))])
-    project.materialize(HOURS, only=FLEET)
+    project.materialize(HOURS, only=["ingest"])
     away = hidden(project, "a.jsonl")
     project.write_log("b.jsonl", [line(execution("other", "planner", START + LATE))])
-    project.materialize(HOURS, only=FLEET)
+    project.materialize(HOURS, only=["ingest"])
     assert executions(project) == ["other", "twice"]
     back(project, "a.jsonl", away)
-    project.materialize(HOURS, only=FLEET)
+    project.materialize(HOURS, only=["ingest"])
     assert executions(project) == ["other", "twice"]
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=FLEET).tables())
+    assert_same_tables(
+        project.tables(names=RECORD_TABLES), project.clean_rebuild(HOURS, only=["ingest"]).tables(names=RECORD_TABLES)
+    )
 
 
 def test_a_log_that_was_never_read_is_loaded_when_it_can_be(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
     project.write_log("b.jsonl", [line(execution("b", "planner", START + LATE))])
     away = hidden(project, "b.jsonl")
-    project.materialize(HOURS, only=FLEET)
+    project.materialize(HOURS, only=["ingest"])
     back(project, "b.jsonl", away)
-    project.materialize(HOURS, only=FLEET)
-    assert_same_tables(project.tables(), project.clean_rebuild(HOURS, only=FLEET).tables())
+    project.materialize(HOURS, only=["ingest"])
+    assert_same_tables(
+        project.tables(names=RECORD_TABLES), project.clean_rebuild(HOURS, only=["ingest"]).tables(names=RECORD_TABLES)
+    )
 
 
 # -- what shows only when it is read -----------------------------------------------------------------------------------

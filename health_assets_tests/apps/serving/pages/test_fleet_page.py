@@ -30,7 +30,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import FULL, World, fill_all, world_of
-from health_assets_tests.support.projects import Project
+from health_assets_tests.support.projects import FLEET, Project
 from health_assets_tests.support.serving_made import readers_in_this_process
 from health_assets_tests.support.session_pages_made import html_of
 
@@ -229,13 +229,16 @@ def test_a_step_to_another_hour_keeps_what_was_chosen_but_for_the_page_of_the_li
     assert '<input type="hidden" name="q" value="a&b"><input type="hidden" name="group" value="team">' in text
 
 
+SHOWN = (*FLEET, "now_components", "agent_now", "evidence_components", "score_evidence")
+
+
 def test_a_page_shows_the_history_of_before_until_that_of_now_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = Project(tmp_path)
     for number in range(2):
         project.write_log(f"{number}.jsonl", [line(execution(f"e{number}", "a", START + number * HOUR))])
-    project.materialize(HourRange.of(START))
+    project.materialize(HourRange.of(START), only=SHOWN)
     folder = tmp_path / "history"
     fill_all(project, folder, START + 2 * HOUR)
     settings = project.settings.model_copy(update={"history": folder, "history_days": 400})
@@ -256,7 +259,7 @@ def test_a_page_shows_the_history_of_before_until_that_of_now_is_made(
         keeper.on_new, keeper.on_taken = make_ahead, pages.forget_older
         keeper._work()
         assert set(seen) == {START}, "what was there before the server started"
-        project.materialize(HourRange.of(START + HOUR))
+        project.materialize(HourRange.of(START + HOUR), only=SHOWN)
         steps = len(shown_meanwhile)  # a slow machine takes more of them
         keeper._work()
         assert shown_meanwhile[steps] == START, "while the next one is made"
@@ -271,7 +274,7 @@ def test_what_is_not_copied_yet_is_said_and_never_shown_as_nothing(
 ) -> None:
     runs = [execution(f"e{n}", "down", START + n * HOUR / 12, status="failure", error="no route") for n in range(12)]
     project.write_log("a.jsonl", [*map(line, runs), "bad"])
-    project.materialize(HourRange.of(START))
+    project.materialize(HourRange.of(START), only=SHOWN)
     monkeypatch.setattr(filling, "HOLD_S", 0.0)  # one series at a time
     folder = project.folder / "history"
     world = World(project, HourRange.of(START), History(folder))
