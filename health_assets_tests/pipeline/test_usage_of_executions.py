@@ -106,26 +106,20 @@ def test_a_call_that_comes_late_is_added_and_one_that_goes_is_taken_away(project
     assert amounts() == [None, None, None, None, None, 2.5]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("input_tokens", -1),
-        ("output_tokens", 1.5),
-        ("input_tokens", "7"),
-        ("cost_usd", -0.1),
-        ("cache_read_tokens", -1),
-        ("cache_creation_tokens", 0.5),
-        ("reasoning_tokens", "7"),
-    ],
-)
-def test_amounts_that_cannot_be_are_rejected(project: Project, field: str, value: object) -> None:
-    project.write_log(
-        "a.jsonl",
-        [line(call("c", None, START, **{field: value})), line(execution("e", "a", START, **{field: value}))],
-        modified=START,
-    )
+IMPOSSIBLE = [
+    ("input_tokens", -1), ("output_tokens", 1.5), ("input_tokens", "7"), ("cost_usd", -0.1), ("cache_read_tokens", -1),
+    ("cache_creation_tokens", 0.5), ("reasoning_tokens", "7"),
+]  # fmt: skip
+
+
+def test_amounts_that_cannot_be_are_rejected(project: Project) -> None:
+    for number, (field, value) in enumerate(IMPOSSIBLE):
+        records = [call("c", None, START, **{field: value}), execution("e", "a", START, **{field: value})]
+        project.write_log(f"{number}.jsonl", map(line, records), modified=START)
     project.ingest(HourRange.of(START))
-    assert [row["reason"].split(" must")[0] for row in project.rows("rejected_records")] == [field, field]
+    rows = sorted(project.rows("rejected_records"), key=lambda row: (row["source_file"], row["line_number"]))
+    assert [row["reason"].split(" must")[0] for row in rows] == [field for field, _ in IMPOSSIBLE for _ in range(2)]
+    assert not project.rows("model_calls") and not project.rows("executions")
 
 
 def test_a_tool_call_needs_its_id_tool_end_and_status(project: Project) -> None:
