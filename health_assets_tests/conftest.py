@@ -26,9 +26,9 @@ os.environ["HEALTH_DIGEST_SALT"] = SALT  # of fixtures of modules; tests have it
 
 
 LONGEST_FIRST = (
-    "test_soak", "test_dagster_runs", "test_suites", "test_ingestion_properties", "test_what_became_of_logs", "test_ui", "test_kill",
+    "test_soak", "test_spark_equality", "test_dagster_runs", "test_suites", "test_ingestion_properties", "test_what_became_of_logs", "test_ui", "test_kill",
     "test_session_scores", "test_reliability", "test_evaluated_signals", "test_worker", "test_agent_health_state", "test_serving_faults",
-    "test_running_hour", "test_spark_equality", "test_append_detection", "test_component", "test_pruning", "test_cancelled_runs",
+    "test_running_hour", "test_append_detection", "test_component", "test_pruning", "test_cancelled_runs",
     "test_judge", "test_fuzz", "test_formula_versions", "test_dev", "test_outcomes_by_evaluators", "test_agent_usage",
     "test_scores_equal_reference", "test_cli", "test_natural_tasks", "test_alert_rules", "test_mcp_over_stdio", "test_late_logs_sensor",
     "test_faults", "test_sql_memory", "test_wheel", "test_upgrades", "test_postgres_equality", "test_object_stores", "test_unreadable_logs",
