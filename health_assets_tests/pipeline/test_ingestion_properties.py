@@ -360,7 +360,7 @@ def test_the_sensor_asks_only_for_hours_that_depend_on_what_is_late(tmp_path: Pa
 def test_a_late_bad_line_asks_for_its_hour_alone_and_only_once(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=2, lookback_hours=5)
     project.write_log("a.jsonl", [line(execution(f"e{n}", "a", START + n * HOUR, task_id="t")) for n in range(20)])
-    steps = ["ingest", "task_consistency", "agent_reliability"]
+    steps = [*FLEET, "task_consistency", "agent_reliability"]
     project.materialize(hours_from(START, 20), only=steps)
     project.write_log("late.jsonl", ["not JSON"], modified=START + 7 * HOUR)
     assert late_logs_tick(project, steps) == [HourRange.of(START + 7 * HOUR)]
