@@ -17,6 +17,7 @@ from health_assets.apps.releases.gate import (
     judged,
 )
 from health_assets.cli import release_commands
+from health_assets.core.hours import HOUR
 from health_assets.systems.release_comparison.names import SUCCESS_RATE
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, line
@@ -58,6 +59,17 @@ def test_compare_shows_the_worst_release_first_with_its_interval_and_verdict(pro
     assert lines[1].rstrip().endswith("worse")
     assert "-38.0 pts (" in lines[1]
     assert "no difference\n" in "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def test_the_report_shows_the_success_rate_of_a_release_and_of_the_other_measures_what_is_worse_or_better(
+    project: Project,
+) -> None:
+    code, text = said(project, "report", "--hour", f"{START + HOUR:%Y-%m-%dT%H}")
+    assert code == 0
+    block = text.partition("Releases compared")[2].partition("\n\n")[0]
+    assert block.count("success rate") == 2 and "runtime" not in block, block
+    assert "runtime" in said(project, "compare")[1]
+    assert block.rstrip().endswith("health-assets compare has all measures")
 
 
 def test_compare_shows_the_worst_agents_and_says_that_there_are_others(

@@ -9,7 +9,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
-from health_assets.systems.release_comparison.names import BETTER, MODEL, WORSE
+from health_assets.systems.release_comparison.names import BETTER, MODEL, SUCCESS_RATE, WORSE
 from health_assets.systems.release_comparison.newest import compared_and_worse, newest_comparisons, worst_agents
 from health_assets.systems.release_comparison.texts import NAMES, brief_verdict, difference_text, value_text
 from health_assets.warehouse.session import Session
@@ -30,9 +30,15 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     title.append(f"{worse:,} worse in something", style="red" if worse else "green")
     console.print()
     console.print(title)
-    console.print(comparisons_table(releases[:RELEASES_SHOWN], is_brief=is_narrow(console)))
-    if compared > RELEASES_SHOWN:
-        console.print(f"the first {RELEASES_SHOWN} of {compared:,}; health-assets compare has all", highlight=False)
+    shown = [_telling(rows) for rows in releases[:RELEASES_SHOWN]]
+    console.print(comparisons_table(shown, is_brief=is_narrow(console)))
+    which = f"the first {RELEASES_SHOWN} of {compared:,}; " if compared > RELEASES_SHOWN else ""
+    console.print(f"{which}health-assets compare has all measures", highlight=False)
+
+
+def _telling(rows: list[Comparison]) -> list[Comparison]:
+    """The success rate of a release, and the other measures that are worse or better."""
+    return [row for row in rows if row["measure"] == SUCCESS_RATE or row["verdict"] in STYLES]
 
 
 def comparisons_table(releases: list[list[Comparison]], *, is_brief: bool = False) -> Table:

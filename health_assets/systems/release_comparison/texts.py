@@ -52,7 +52,7 @@ def difference_text(row: Comparison) -> str:
 def brief_verdict(row: Comparison) -> str:
     """The verdict in as few words as a column has room for."""
     if row["more_runs"]:
-        return f"needs ~{row['more_runs']:,} runs"
+        return f"needs ~{counted(row['more_runs'], 'run')}"
     return "no difference" if row["verdict"] == SAME else VERDICT_TEXTS[row["verdict"]]
 
 
