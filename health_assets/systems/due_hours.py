@@ -105,7 +105,7 @@ def _refresh_at(
     assets = {asset.name for asset in others if not asset.is_external and not asset.is_component}
     made = {name: at for name, at in made_at.items() if name in assets}
     if not made:
-        return hour.start if assets else None
+        return hour.start if assets and _is_stale(session, SCORED_ASSET, hour, settings) else None
     if made.keys() == assets and not _is_stale(session, min(made, key=made.__getitem__), hour, settings):
         return None
     return max(made.values()) + timedelta(seconds=settings.running_hour_refresh_s)
