@@ -34,7 +34,7 @@ class Release:
         new_per_hour: executions of the new version an hour.
         beside_per_hour: executions of the old version an hour beside the new one.
         session_runs: how many executions in a row share one outcome.
-        tells_sessions: whether they name one session.
+        tells_sessions: the sides that name their sessions.
         is_bursty: whether all of a day's executions come in one hour.
     """
 
@@ -45,7 +45,7 @@ class Release:
     new_per_hour: float = 10
     beside_per_hour: float = 0
     session_runs: int = 1
-    tells_sessions: bool = True
+    tells_sessions: tuple[str, ...] = ("baseline", "candidate")
     is_bursty: bool = False
 
     @property
@@ -82,12 +82,13 @@ RELEASES = (
     Release(name="nothing changed, a tenth of the traffic", old=0.95, new=0.95, new_per_hour=1, beside_per_hour=9),
     Release(name="nothing changed, five runs share an outcome", old=0.95, new=0.95, session_runs=5),
     Release(
-        name="the same without a session",
+        name="the same, and only the new one names sessions",
         old=0.95,
         new=0.95,
         session_runs=5,
-        tells_sessions=False,
+        tells_sessions=("candidate",),
     ),
+    Release(name="the same, and neither names sessions", old=0.95, new=0.95, session_runs=5, tells_sessions=()),
     Release(name="10 points worse, five runs share an outcome", old=0.95, new=0.85, session_runs=5),
     Release(name="10 points worse", old=0.95, new=0.85),
     Release(name="5 points worse", old=0.95, new=0.90),
@@ -141,7 +142,7 @@ def _before(random: np.random.Generator, release: Release, count: int, hours: in
     half = hours // 2
     for hours_of_part, sides in ((hours - half, ("prior", "baseline")), (half, ("baseline",))):
         runs = random.poisson(release.old_per_hour * hours_of_part, count)
-        sums = _sums(random, release.old, runs, release)
+        sums = _sums(random, "baseline", release.old, runs, release)
         for side in sides:
             for name, values in zip(_COUNTS, sums, strict=True):
                 columns[f"{side}_{name}"] += values
@@ -157,13 +158,13 @@ def _runs(random: np.random.Generator, release: Release, per_hour: float, count:
     return random.poisson(per_hour, count)
 
 
-def _sums(random: np.random.Generator, rate: float, runs: Floats, release: Release) -> tuple[Floats, ...]:
+def _sums(random: np.random.Generator, side: str, rate: float, runs: Floats, release: Release) -> tuple[Floats, ...]:
     """The sums of `_COUNTS` of runs, of which each session shares one outcome; the last session may be shorter."""
     size = release.session_runs
     sessions, rest = np.divmod(runs.astype(int), size)
     succeeded, rest_succeeded = random.binomial(sessions, rate), random.random(len(runs)) < rate
     successes = succeeded * size + rest * rest_succeeded
-    if not release.tells_sessions:
+    if side not in release.tells_sessions:
         return runs, successes, *[np.zeros(len(runs))] * len(SESSION_PAIRS)
     pairs = sessions * size * (size - 1) + rest * (rest - 1)
     pairs_succeeded = succeeded * size * (size - 1) + rest * (rest - 1) * rest_succeeded
@@ -173,7 +174,7 @@ def _sums(random: np.random.Generator, rate: float, runs: Floats, release: Relea
 def _add(
     random: np.random.Generator, columns: dict[str, Floats], side: str, rate: float, runs: Floats, release: Release
 ) -> None:
-    for name, values in zip(_COUNTS, _sums(random, rate, runs, release), strict=True):
+    for name, values in zip(_COUNTS, _sums(random, side, rate, runs, release), strict=True):
         columns[f"{side}_{name}"] += values
 
 

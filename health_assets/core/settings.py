@@ -230,6 +230,7 @@ class Settings(BaseSettings):
     running_hour_refresh_s: float = Field(
         300.0,
         ge=0,
+        le=3600,
         description="How old scores of the running hour may get, in seconds, besides those of agents' health: "
         "sessions, reliability, models, tools, usage, releases and drift.",
     )

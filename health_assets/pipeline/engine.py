@@ -4,6 +4,7 @@ What belongs here: the order of steps, and which are left out after a failure. W
 (`record_step`, `system_step`) and the consumers of the events: Dagster (`defs`) and the command line (`cli`).
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 
 from health_assets.pipeline.events import (
@@ -18,7 +19,9 @@ from health_assets.pipeline.events import (
 from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.pipeline.record_step import record_step
 from health_assets.pipeline.resource import Pipeline
-from health_assets.pipeline.system_step import steps_together, system_step
+from health_assets.pipeline.system_step import OneByOneError, steps_together, system_step
+
+_log = logging.getLogger(__name__)
 
 
 def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
@@ -33,6 +36,7 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
     """
     blocked: set[str] = set()
     errors: dict[str, Exception] = {}
+    joint_error: BaseException | None = None
     steps = planned_steps(graph, plan)
     for place, step in enumerate(steps):
         assets = graph.steps[step]
@@ -41,14 +45,16 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
             yield StepSkipped(step)
             continue
         yield StepStarted(step)
-        is_first = step != INGEST and steps[:place] in ([], [INGEST])
-        if is_first and not blocked and not errors:
-            together = steps_together(pipeline, graph, steps[place:], plan)
-            if together is not None:
-                yield from _by_step(graph, steps[place:], together)
-                return
         has_failed = False
         try:
+            if step != INGEST and steps[:place] in ([], [INGEST]) and not blocked and not errors:
+                try:
+                    together = steps_together(pipeline, graph, steps[place:], plan)
+                except OneByOneError as error:
+                    joint_error = error.__cause__
+                else:
+                    yield from _by_step(graph, steps[place:], together)
+                    return
             for event in _events(pipeline, graph, step, plan):
                 has_failed |= isinstance(event, Checked) and event.blocks
                 yield event
@@ -61,6 +67,8 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
             blocked.update(assets)
     if errors:
         raise next(iter(errors.values()))
+    if joint_error is not None and not blocked:
+        _log.warning("the steps were run one by one, since together they failed", exc_info=joint_error)
 
 
 def _by_step(graph: Graph, steps: Sequence[str], events: Sequence[Materialized | Checked]) -> Iterator[Event]:

@@ -56,7 +56,7 @@ def system_step(
     if not failed and len(selected) > 1 and not is_spark(pipeline.settings.warehouse):
         try:
             together = _in_one_transaction(pipeline, graph, selected, plan)
-        except _OneByOneError as error:
+        except OneByOneError as error:
             joint_error = error.__cause__
         else:
             yield from together
@@ -84,19 +84,18 @@ def system_step(
 
 def steps_together(
     pipeline: Pipeline, graph: Graph, steps: Sequence[str], plan: Plan
-) -> Sequence[Materialized | Checked] | None:
+) -> Sequence[Materialized | Checked]:
     """Make and check the assets of several steps in one transaction; gives what happened, in their order.
 
-    None where nothing was written and each step is to be run by itself: hours hold many records, or something failed.
+    Raises:
+        OneByOneError: nothing was written, and each step is to be run by itself: hours hold many records, or something
+            failed.
+        HealthAssetsError: the warehouse cannot be opened.
     """
     selected = [derived for step in steps for derived in _selected(graph, step, plan)]
     if len(selected) < 2 or is_spark(pipeline.settings.warehouse):
-        return None
-    try:
-        return _in_one_transaction(pipeline, graph, selected, plan)
-    except _OneByOneError as error:
-        _log.info("each step is run by itself: %s", error)
-        return None
+        raise OneByOneError("there is nothing to make together")
+    return _in_one_transaction(pipeline, graph, selected, plan)
 
 
 def _selected(graph: Graph, step: str, plan: Plan) -> list[Derived]:
@@ -104,7 +103,7 @@ def _selected(graph: Graph, step: str, plan: Plan) -> list[Derived]:
     return [one for one in graph.system_steps[step] if one.name in plan.assets or plan.checks.get(one.name)]
 
 
-class _OneByOneError(Exception):
+class OneByOneError(Exception):
     """Rolls back the joint transaction; the assets are then made one by one."""
 
 
@@ -118,26 +117,26 @@ def _in_one_transaction(
     """Make and check assets in one transaction.
 
     Raises:
-        _OneByOneError: nothing was written, and the assets are to be made one by one.
+        OneByOneError: nothing was written, and the assets are to be made one by one.
     """
     has_begun = False
     try:
         with pipeline.write() as session:
             has_begun = True
             if _record_count(session, plan.hours) > FEW_RECORDS:
-                raise _OneByOneError("the hours hold many records")
+                raise OneByOneError("the hours hold many records")
             session.use_one_thread()  # to share out so few rows costs more than to compute them
             events = _made_and_checked(session, pipeline, graph, selected, plan, most_records=FEW_RECORDS)
             failed = [event.check for event in events if isinstance(event, Checked) and event.blocks]
             if failed and any(isinstance(event, Materialized) for event in events):
-                raise _OneByOneError(f"{failed[0]} failed")
+                raise OneByOneError(f"{failed[0]} failed")
             return events
-    except _OneByOneError:
+    except OneByOneError:
         raise
     except Exception as error:  # retried asset by asset, so that the others are still made
         if not has_begun:
             raise
-        raise _OneByOneError(str(error)) from error
+        raise OneByOneError(str(error)) from error
 
 
 def _made_and_checked(
@@ -151,7 +150,7 @@ def _made_and_checked(
     """Make and check assets, in the order in which they are made from each other.
 
     Raises:
-        _OneByOneError: hours of the look-back have to be made again that hold more records than `most_records`.
+        OneByOneError: hours of the look-back have to be made again that hold more records than `most_records`.
     """
     targets = pipeline.load_targets()  # those of now, however long it took until this run had the lock
     names = [derived.name for derived in selected]
@@ -186,7 +185,7 @@ def _made(
     build, restored = _hours_to_make(session, pipeline, derived, plan)
     looks_back = not build.issubset(asked)
     if most_records is not None and looks_back and _record_count(session, HourGroups.of(build)) > most_records:
-        raise _OneByOneError("the look-back holds many records")
+        raise OneByOneError("the look-back holds many records")
     for hours, own in chunks(build, asked):
         require_sources(session, derived, own, settings)
         inputs = Inputs(session=session, hours=hours, targets=targets, settings=settings)

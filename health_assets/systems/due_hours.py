@@ -106,9 +106,10 @@ def _refresh_at(
     made = {name: at for name, at in made_at.items() if name in assets}
     if not made:
         return hour.start if assets and _is_stale(session, SCORED_ASSET, hour, settings) else None
-    if made.keys() == assets and not _is_stale(session, min(made, key=made.__getitem__), hour, settings):
+    newest = max(made, key=made.__getitem__)
+    if not _is_stale(session, newest, hour, settings):
         return None
-    return max(made.values()) + timedelta(seconds=settings.running_hour_refresh_s)
+    return made[newest] + timedelta(seconds=settings.running_hour_refresh_s)
 
 
 def _is_stale(session: Session, asset: str, hour: HourRange, settings: Settings) -> bool:
@@ -132,7 +133,8 @@ def next_due_at(session: Session, settings: Settings, now: datetime) -> datetime
     grace = timedelta(minutes=settings.schedule_minute)
     running = HourRange.of(floor_hour(now))
     made_at = PartitionStates(session).made_at(running).get(running.start, {})
-    refresh_at = _refresh_at(session, settings, running, made_at) if SCORED_ASSET in made_at else None
+    is_made = settings.running_hour and SCORED_ASSET in made_at
+    refresh_at = _refresh_at(session, settings, running, made_at) if is_made else None
     moments = [floor_hour(now) + HOUR, newest_finished_hour(now, grace) + 2 * HOUR + grace]
     event_at = FileLedger(session).next_event_at(Limits.of(settings, now).until)
     if event_at is not None:

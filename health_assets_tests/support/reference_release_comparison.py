@@ -3,6 +3,7 @@
 Nothing here imports the product. Where the product searches for a multiplier, this maximizes over the baseline's share.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -80,8 +81,8 @@ def measured(
     for measure, is_hit in HITS.items():
         told = [[run for run in side if is_hit(run) is not None] for side in (prior, old, new)]
         if told[1] and told[2]:
-            effect = design_effect([*old, *new]) if measure == "success_rate" else 1.0
-            rows.append({**pair, **common, **shares(measure, is_hit, *told, margin, effect)})
+            effects = design_effects(old, new) if measure == "success_rate" else (1.0, 1.0)
+            rows.append({**pair, **common, **shares(measure, is_hit, *told, margin, effects)})
     for measure, value in (("runtime", runtime_bucket), ("tokens", tokens), ("cost", cost)):
         numbers = [[told for run in side if (told := value(run)) is not None] for side in (old, new)]
         if all(numbers):
@@ -108,16 +109,22 @@ IsHit = Callable[[Record], bool | None]
 HITS: dict[str, IsHit] = {"success_rate": succeeded, "tool_failures": has_tool_failure, "loops": repeats_itself}
 
 
-def design_effect(runs: list[Record]) -> float:
-    """The variance of the number of successes over that of independent runs, by the residuals of sessions."""
-    share = sum(map(succeeded, runs)) / len(runs)  # type: ignore[arg-type]
-    sessions: dict[Any, float] = {}
-    for place, run in enumerate(runs):
-        names = (run["_hour"], run.get("agent_version"), run.get("model"), run.get("session_id"))
-        key = names if run.get("session_id") is not None else place
-        sessions[key] = sessions.get(key, 0.0) + bool(succeeded(run)) - share
-    independent = len(runs) * share * (1 - share)
-    return max(1.0, sum(rest**2 for rest in sessions.values()) / independent) if independent > 0 else 1.0
+def design_effects(old: list[Record], new: list[Record]) -> tuple[float, float]:
+    """How often each side's runs count too often, by the residuals of all pairs of runs of one session."""
+    products, expected, shares_of_pairs = 0.0, 0.0, []
+    for runs in (old, new):
+        share = sum(map(succeeded, runs)) / len(runs)  # type: ignore[arg-type]
+        sessions: dict[Any, list[float]] = {}
+        for run in runs:
+            if run.get("session_id") is not None:
+                names = (run["_hour"], run.get("agent_version"), run.get("model"), run["session_id"])
+                sessions.setdefault(names, []).append(bool(succeeded(run)) - share)
+        pairs = [pair for rests in sessions.values() for pair in itertools.permutations(rests, 2)]
+        products += sum(one * other for one, other in pairs)
+        expected += len(pairs) * share * (1 - share)
+        shares_of_pairs.append(len(pairs) / len(runs))
+    correlation = min(1.0, max(0.0, products / expected)) if expected > 0 else 1.0
+    return 1 + correlation * shares_of_pairs[0], 1 + correlation * shares_of_pairs[1]
 
 
 def shares(
@@ -127,14 +134,14 @@ def shares(
     old: list[Record],
     new: list[Record],
     margin: float,
-    effect: float,
+    effects: tuple[float, float],
 ) -> Record:
-    def counted(runs: list[Record]) -> tuple[float, float]:
+    def counted(runs: list[Record], effect: float) -> tuple[float, float]:
         return len(runs) / effect, sum(bool(is_hit(run)) for run in runs) / effect
 
-    before = counted(prior)
+    before = counted(prior, effects[0])
     weight = min(before[0], PRIOR_RUNS) / before[0] if before[0] else 0.0
-    all_old, own_new = counted(old), counted(new)
+    all_old, own_new = counted(old, effects[0]), counted(new, effects[1])
     own_old = (all_old[0] - before[0], all_old[1] - before[1])
     a_old = (0.5 + before[1], 0.5 + before[0] - before[1])
     a_new = (0.5 + weight * before[1], 0.5 + weight * (before[0] - before[1]))
@@ -271,8 +278,10 @@ def word(low: float, high: float, margin: float, *, above: str, below: str) -> s
 
 
 def more(runs: int, low: float, high: float, difference: float, margin: float) -> float:
-    wanted = max(abs(difference), margin - abs(difference))
-    return rounded(runs * (((high - low) / 2 / wanted) ** 2 - 1))
+    """Runs until the ends have come near enough to the difference, which they do with the square root of the runs."""
+    to_leave_out_0 = abs(difference) / (difference - low if difference > 0 else high - difference)
+    to_lie_within = min((margin - difference) / (high - difference), (margin + difference) / (difference - low))
+    return rounded(runs * (1 / max(to_leave_out_0, to_lie_within) ** 2 - 1))
 
 
 def rounded(runs: float) -> int:

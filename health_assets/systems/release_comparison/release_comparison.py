@@ -53,6 +53,7 @@ MOST_PRIOR_RUNS = 20
 """Executions that what is expected of the new version counts as at most: it may well be another."""
 MOST_RUNS = 10**9
 KEYS = ("hour", "agent_id", "dimension", "candidate", "baseline", "released_at")
+_SIDES = ("baseline", "candidate")
 LOG_STEP = float(np.log(GAMMA))
 BUCKET_MIDDLE = 0.5
 BUCKET_VARIANCE = 1 / 12
@@ -111,47 +112,52 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
 
 def success_rates(columns: Mapping[str, Floats]) -> Measured:
     """Success rates of pairs: executions of one session that share an outcome count as fewer."""
-    return _shares(columns, "executions", "successes", _design_effect(columns))
+    return _shares(columns, "executions", "successes", _design_effects(columns))
 
 
-def _design_effect(columns: Mapping[str, Floats]) -> Floats:
-    """How many times the variance of success rates is that of independent executions, at least 1.
+def _design_effects(columns: Mapping[str, Floats]) -> dict[str, Floats]:
+    """By side, how many times the variance of its success rate is that of independent executions, at least 1.
 
-    Executions of a session add the covariance of each pair of them to the variance (Kish, "Survey Sampling", 1965).
+    The correlation of executions of one session is that of all pairs of both sides, each about its own success rate; 1
+    where all of these executions came out alike (Kish, "Survey Sampling", 1965).
     """
-    runs, successes, pairs, first, both = (
-        columns[f"baseline_{name}"] + columns[f"candidate_{name}"]
-        for name in ("executions", "successes", *SESSION_PAIRS)
-    )
-    share = successes / runs
-    variance = runs * share * (1 - share)
-    covariance = both - 2 * share * first + share * share * pairs
-    return np.where(variance > 0, np.maximum(1.0, 1 + covariance / variance), 1.0)
+    covariance, variance = np.zeros_like(columns["baseline_executions"]), np.zeros_like(columns["baseline_executions"])
+    for side in _SIDES:
+        pairs, first, both = (columns[f"{side}_{name}"] for name in SESSION_PAIRS)
+        share = columns[f"{side}_successes"] / columns[f"{side}_executions"]
+        covariance += both - 2 * share * first + share * share * pairs
+        variance += pairs * share * (1 - share)
+    correlation = np.where(variance > 0, np.clip(covariance / variance, 0.0, 1.0), 1.0)
+    return {side: 1 + correlation * columns[f"{side}_session_pairs"] / columns[f"{side}_executions"] for side in _SIDES}
 
 
-def _shares(columns: Mapping[str, Floats], counted: str, hits: str, design_effect: Floats | float = 1.0) -> Measured:
+def _shares(
+    columns: Mapping[str, Floats], counted: str, hits: str, design_effects: Mapping[str, Floats] | None = None
+) -> Measured:
     """Shares of executions of pairs, from two counts of both sides and of `prior_`."""
-    prior, prior_successes = columns[f"prior_{counted}"] / design_effect, columns[f"prior_{hits}"] / design_effect
-    weight = np.minimum(prior, MOST_PRIOR_RUNS) / np.maximum(prior, 1)
-    runs, successes = columns[f"baseline_{counted}"], columns[f"baseline_{hits}"]
+    runs, successes = ({side: columns[f"{side}_{name}"] for side in (*_SIDES, "prior")} for name in (counted, hits))
+    effects = design_effects or dict.fromkeys(_SIDES, np.ones_like(runs["baseline"]))
+    of_prior = effects["baseline"]
+    prior, prior_successes = runs["prior"] / of_prior, successes["prior"] / of_prior
+    weight = np.where(prior > 0, np.minimum(prior, MOST_PRIOR_RUNS) / prior, 0.0)
     baseline = Shares(
-        runs=runs / design_effect - prior,
-        successes=successes / design_effect - prior_successes,
+        runs=(runs["baseline"] - runs["prior"]) / effects["baseline"],
+        successes=(successes["baseline"] - successes["prior"]) / effects["baseline"],
         prior_successes=0.5 + prior_successes,
         prior_failures=0.5 + prior - prior_successes,
     )
     candidate = Shares(
-        runs=columns[f"candidate_{counted}"] / design_effect,
-        successes=columns[f"candidate_{hits}"] / design_effect,
+        runs=runs["candidate"] / effects["candidate"],
+        successes=successes["candidate"] / effects["candidate"],
         prior_successes=0.5 + weight * prior_successes,
         prior_failures=0.5 + weight * (prior - prior_successes),
     )
     low, high = difference_of_shares(baseline, candidate, ALPHA)
     return Measured(
-        baseline_runs=runs,
-        candidate_runs=columns[f"candidate_{counted}"],
-        baseline_value=successes / runs,
-        candidate_value=columns[f"candidate_{hits}"] / columns[f"candidate_{counted}"],
+        baseline_runs=runs["baseline"],
+        candidate_runs=runs["candidate"],
+        baseline_value=successes["baseline"] / runs["baseline"],
+        candidate_value=successes["candidate"] / runs["candidate"],
         low=low,
         high=high,
         is_ratio=False,
@@ -178,7 +184,6 @@ def _costs(columns: Mapping[str, Floats]) -> Measured:
     return _ratios([_of_logarithm(side) for side in sides], [side.mean for side in sides])
 
 
-_SIDES = ("baseline", "candidate")
 _MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Floats]], Measured]]] = {
     SUCCESS_RATE: ("executions", success_rates),
     TOOL_FAILURES: (
@@ -264,12 +269,13 @@ def _verdicts(low: Floats, high: Floats, width: float, *, more_is_better: bool) 
 def _more_runs(measured: Measured, difference: Floats, width: float) -> Floats:
     """Executions of the new version until a verdict, to two digits, if the difference stays what it seems to be.
 
-    The interval has to become so narrow that it leaves out 0 or lies within the margin, whichever comes first; its
-    width goes with the square root of the number of executions.
+    The ends of the interval have to come so much nearer that it leaves out 0 or lies within the margin, whichever comes
+    first; their distances go with the square root of the number of executions.
     """
-    half = (measured.high - measured.low) / 2
-    wanted = np.maximum(np.abs(difference), width - np.abs(difference))
-    more = measured.candidate_runs * ((half / wanted) ** 2 - 1)
+    below, above = difference - measured.low, measured.high - difference
+    leaving_out_0 = np.abs(difference) / np.where(difference > 0, below, above)
+    within = np.minimum((width + difference) / below, (width - difference) / above)
+    more = measured.candidate_runs * (np.maximum(leaving_out_0, within) ** -2.0 - 1)
     more = np.where(np.isfinite(more), more, FEWEST_RUNS - measured.candidate_runs)
     more = np.clip(more, 1, MOST_RUNS)
     step = 10.0 ** np.maximum(0, np.floor(np.log10(more)) - 1)
