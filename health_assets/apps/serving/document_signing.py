@@ -24,7 +24,7 @@ class DocumentSigner:
         path: private key in PEM.
 
     Raises:
-        HealthAssetsError: it is no key for Ed25519, or the package is not installed.
+        HealthAssetsError: it is no unencrypted key for Ed25519, or the package is not installed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,10 +40,10 @@ class DocumentSigner:
             is_usable = key.is_private and public["crv"] == ALGORITHM
         except OSError as error:
             raise HealthAssetsError(f"HEALTH_SIGNING_KEY: cannot read {path}: {error.strerror}") from error
-        except (JoseError, ValueError, KeyError):
+        except (JoseError, ValueError, TypeError, KeyError):  # TypeError: it is encrypted
             is_usable = False
         if not is_usable:
-            raise HealthAssetsError(f"HEALTH_SIGNING_KEY: {path} is no private key for Ed25519 in PEM")
+            raise HealthAssetsError(f"HEALTH_SIGNING_KEY: {path} is no unencrypted private key for Ed25519 in PEM")
         self._jws, self._key = jws, key
         self._header = {"alg": ALGORITHM, "typ": TYPE, "kid": key.thumbprint()}
         own = {**public, "kid": key.thumbprint(), "use": "sig", "alg": ALGORITHM}
