@@ -68,7 +68,9 @@ def fetch_signed(
     async def fetch() -> tuple[Answer, Signature]:
         async with new_client(allow_private=allow_private) as client:
             answer, signature = await _fetch_once(client, url, key_id, timeout_s)
-            if signature.fault == OTHER_DOCUMENT:  # a new hour may have come between the two requests
+            if signature.fault == OTHER_DOCUMENT:
+                # a new hour may have come between the two requests, or a shared cache may keep the document of the last
+                client.headers["Cache-Control"] = "no-cache"
                 answer, signature = await _fetch_once(client, url, key_id, timeout_s)
             return answer, signature
 
@@ -152,18 +154,32 @@ def verified(token: bytes, keys: bytes, document: HealthDocument, key_id: str | 
 
 def _keys_of(keys: bytes, key_id: str | None) -> "list[tuple[OKPKey, str]]":
     """The keys of a set that may have signed, each with its thumbprint."""
-    from joserfc.errors import JoseError
-    from joserfc.jwk import KeySet, OKPKey
-
     try:
-        found = KeySet.import_key_set(json.loads(keys)).keys[:MOST_KEYS]
-        named = [(key, key.thumbprint()) for key in found if isinstance(key, OKPKey)]
-    except (JoseError, *_OF_DAMAGE) as error:
+        members = json.loads(keys)["keys"]
+    except _OF_DAMAGE as error:
         raise UnusableError(f"{KEYS_PATH} holds no set of keys") from error
-    allowed = [(key, thumbprint) for key, thumbprint in named if key_id in (None, thumbprint)]
+    if not isinstance(members, list):
+        raise UnusableError(f"{KEYS_PATH} holds no set of keys")
+    usable = [named for member in members if (named := _named_key(member)) is not None]
+    allowed = [(key, thumbprint) for key, thumbprint in usable if key_id in (None, thumbprint)]
     if not allowed:
-        raise UnusableError(f"{KEYS_PATH} does not hold the key that must have signed it")
-    return allowed
+        fault = f"holds no key for {ALGORITHM}" if key_id is None else "does not hold the key that must have signed it"
+        raise UnusableError(f"{KEYS_PATH} {fault}")
+    return allowed[:MOST_KEYS]
+
+
+def _named_key(member: object) -> "tuple[OKPKey, str] | None":
+    """A member of a set of keys with its thumbprint; None of one to ignore (RFC 7517, section 5)."""
+    from joserfc.errors import JoseError
+    from joserfc.jwk import OKPKey
+
+    if not isinstance(member, dict) or (member.get("kty"), member.get("crv")) != ("OKP", ALGORITHM):
+        return None
+    try:
+        key = OKPKey.import_key(member)
+        return key, key.thumbprint()
+    except (JoseError, *_OF_DAMAGE):
+        return None
 
 
 def _is_of(payload: bytes, document: HealthDocument) -> bool:

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 from joserfc import jws
 from joserfc.jwk import OKPKey
 
@@ -31,8 +38,8 @@ def _readers() -> Iterator[None]:
         yield
 
 
-def pem_of(key: Any) -> bytes:
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+def pem_of(key: Any, encryption: KeySerializationEncryption | None = None) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption())
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +116,18 @@ def public_pem() -> bytes:
     return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
+ENCRYPTED = pem_of(Ed25519PrivateKey.generate(), BestAvailableEncryption(b"a password"))
+
+
 @pytest.mark.parametrize(
-    "content", [b"", b"no key", pem_of(generate_private_key(SECP256R1())), public_pem()], ids=["empty", "text", "P-256", "public"]
-)  # fmt: skip
-def test_a_file_that_is_no_private_key_for_ed25519_is_refused(content: bytes, tmp_path: Path) -> None:
+    "content",
+    [b"", b"no key", pem_of(generate_private_key(SECP256R1())), public_pem(), ENCRYPTED],
+    ids=["empty", "text", "P-256", "public", "encrypted"],
+)
+def test_a_file_that_is_no_unencrypted_private_key_for_ed25519_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     path.write_bytes(content)
-    with pytest.raises(HealthAssetsError, match=r"HEALTH_SIGNING_KEY: .* is no private key for Ed25519 in PEM"):
+    with pytest.raises(HealthAssetsError, match=r"HEALTH_SIGNING_KEY: .* is no unencrypted private key for Ed25519"):
         DocumentSigner(path)
 
 
@@ -202,6 +214,41 @@ def test_two_keys_of_one_name_do_not_make_a_stranger_the_key_that_must_have_sign
         assert signature == signatures.Signature(fault="its signature does not hold")
 
 
+UNUSABLE: list[Any] = [
+    {"kty": "OKP"},
+    {"kty": "OKP", "crv": "Ed25519"},
+    {"kty": "OKP", "crv": "Ed25519", "x": "AAAA"},
+    {"kty": "OKP", "crv": "Ed25519", "x": 5},
+    {"kty": "OKP", "crv": "Ed448", "x": "AAAA"},
+    {"kty": ["OKP"], "crv": {}},
+    {"kty": "EC", "crv": "P-256"},
+    {"kty": "AKP", "alg": "ML-DSA-44"},
+    {},
+    None,
+    "a key",
+]
+"""Keys that are malformed, or of kinds that we do not know."""
+
+
+@pytest.mark.parametrize("other", UNUSABLE, ids=str)
+def test_a_key_that_cannot_be_used_is_ignored_and_the_others_of_its_set_are_not(other: object) -> None:
+    public = KEY.as_dict(private=False)
+    keys = json.dumps({"keys": [other, public]}).encode()
+    assert fetched(signed_by(KEY), keys) == signatures.Signature(key_id=KEY.thumbprint())
+
+
+def test_the_key_that_must_have_signed_is_found_at_the_end_of_a_long_set() -> None:
+    strangers = [OKPKey.generate_key("Ed25519") for _ in range(signatures.MOST_KEYS)]
+    signature = fetched(signed_by(KEY), key_set(*strangers, KEY), KEY.thumbprint())
+    assert signature == signatures.Signature(key_id=KEY.thumbprint())
+
+
+def test_no_more_keys_are_tried_than_a_limit() -> None:
+    strangers = [OKPKey.generate_key("Ed25519") for _ in range(signatures.MOST_KEYS)]
+    signature = fetched(signed_by(KEY), key_set(*strangers, KEY))
+    assert signature == signatures.Signature(fault="its signature does not hold")
+
+
 def unsigned(body: bytes = BODY) -> bytes:
     """What "alg": "none" makes of a document."""
     header = json.dumps(HEADER | {"alg": "none"}).encode()
@@ -222,14 +269,15 @@ def unsigned(body: bytes = BODY) -> bytes:
         (signed_by(KEY, b"{}"), key_set(KEY), signatures.OTHER_DOCUMENT),
         (signed_by(KEY), b"[]", f"{KEYS} holds no set of keys"),
         (signed_by(KEY), b"no JSON", f"{KEYS} holds no set of keys"),
-        (signed_by(KEY), b'{"keys": [{"kty": "OKP"}]}', f"{KEYS} holds no set of keys"),
-        (signed_by(KEY), b'{"keys": []}', f"{KEYS} holds no set of keys"),
+        (signed_by(KEY), b'{"keys": {}}', f"{KEYS} holds no set of keys"),
+        (signed_by(KEY), b'{"keys": [{"kty": "OKP"}]}', f"{KEYS} holds no key for Ed25519"),
+        (signed_by(KEY), b'{"keys": []}', f"{KEYS} holds no key for Ed25519"),
         (signed_by(KEY), b"[" * 50_000, f"{KEYS} holds no set of keys"),
         (b"x" * (signatures.MOST_BYTES + 1), key_set(KEY), "of /.well-known/agent-health.jws, its answer is larger than 131,072 bytes"),
     ],
     ids=[
         "another key", "damaged", "none", "empty", "two parts", "no text", "another type", "another document", "no document",
-        "a list", "no JSON", "half a key", "no key", "deep", "large",
+        "a list", "no JSON", "no list", "half a key", "no key", "deep", "large",
     ],
 )  # fmt: skip
 def test_a_signature_that_does_not_hold_is_none(token: bytes, keys: bytes, fault: str) -> None:
@@ -249,6 +297,22 @@ def test_a_document_that_changed_in_between_is_asked_for_again() -> None:
         answer, signature = signatures.fetch_signed(host.url, timeout_s=10, allow_private=True)
     assert answer.document is not None and answer.document.health.status == "degraded"
     assert signature.key_id == KEY.thumbprint()
+
+
+def test_a_document_that_a_shared_cache_kept_is_asked_for_without_the_cache() -> None:
+    newer = json.dumps(document("degraded")).encode()
+
+    def behave(exchange: Exchange) -> None:
+        kind = exchange.request.path.rpartition(".")[2]
+        is_fresh = exchange.request.headers.get("cache-control") == "no-cache"
+        content = {"jws": signed_by(KEY, newer), "json": key_set(KEY)}.get(kind, newer if is_fresh else BODY)
+        answers(content)(exchange)
+
+    with Host(behave) as host:
+        answer, signature = signatures.fetch_signed(host.url, timeout_s=10, allow_private=True)
+        assert "cache-control" not in host.requests[0].headers
+    assert answer.document is not None and answer.document.health.status == "degraded"
+    assert signature == signatures.Signature(key_id=KEY.thumbprint())
 
 
 def test_a_signature_is_asked_for_beside_its_document_and_leads_nowhere_else() -> None:
