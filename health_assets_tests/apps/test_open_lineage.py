@@ -2,18 +2,23 @@
 
 import logging
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from openlineage.client.transport.console import ConsoleTransport
 
 from health_assets.apps.lineage.dataset_names import logs_name, table_name
-from health_assets.apps.lineage.open_lineage import NO_CLIENT, is_wanted
-from health_assets.cli.running import run_hours
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.apps.lineage.open_lineage import NO_CLIENT, is_wanted, lineage
+from health_assets.cli.running import plan_of, run_hours
+from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
+from health_assets.pipeline import engine
+from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.catalog import columns_of
+from health_assets.systems.graph import declared_graph
 from health_assets_tests.support.dagster_world import FLEET_ASSETS, NOON, World
 from health_assets_tests.support.health_servers import closed_port
 from health_assets_tests.support.receivers import Receiver, receiver
@@ -118,6 +123,58 @@ def test_a_receiver_that_is_away_costs_one_warning_and_never_the_run(
     assert told.startswith("OpenLineage: an event could not be sent")
 
 
+def test_a_run_whose_id_is_no_uuid_is_told_under_one_made_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = Pipeline(settings=world.settings, run="run of my own")
+    plan = plan_of(HourGroups((HOURS,)), ["agent_health_model"])
+    with receiver() as kept:
+        monkeypatch.setenv("OPENLINEAGE_URL", kept.origin)
+        with lineage(pipeline, plan) as tell_lineage:
+            for event in engine.run(pipeline, declared_graph(), plan):
+                tell_lineage(event)
+    made = uuid.uuid5(uuid.NAMESPACE_URL, "urn:health-assets:run:of my own")
+    assert_a_whole_run_is_told(world, sent_to(kept), str(made))
+
+
+class UnclosableTransport(ConsoleTransport):
+    """A transport whose end fails, as a broker's does that is gone by then."""
+
+    def close(self, timeout: float = -1) -> bool:  # noqa: ARG002 its name is the client's
+        raise OSError("the broker is gone")
+
+
+def use_unclosable_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", f"{__name__}.{UnclosableTransport.__name__}")
+
+
+def test_a_transport_that_cannot_be_closed_costs_a_warning_and_never_the_run(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    use_unclosable_transport(monkeypatch)
+    with caplog.at_level(logging.WARNING, "health_assets"):
+        assert run_hours(world.settings, HOURS, lambda _: None, ["agent_health_model"]).error is None
+    [told] = [record.message for record in caplog.records if record.name.startswith("health_assets")]
+    assert told.startswith("OpenLineage: the transport could not be closed") and "the broker is gone" in told
+
+
+def test_a_transport_that_cannot_be_closed_does_not_hide_why_a_run_failed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = World(world.settings.model_copy(update={"raw": world.settings.raw / "nowhere"}))
+    use_unclosable_transport(monkeypatch)
+    error = run_hours(lost.settings, HOURS, lambda _: None, ["agent_health_model"]).error
+    assert error is not None and "nowhere" in error and "broker" not in error
+
+
+def test_events_that_cannot_be_set_up_cost_a_warning_and_never_the_run(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "no.such.transport")
+    with caplog.at_level(logging.WARNING, "health_assets"):
+        assert run_hours(world.settings, HOURS, lambda _: None, ["agent_health_model"]).error is None
+    [told] = [record.message for record in caplog.records if record.name.startswith("health_assets")]
+    assert told.startswith("OpenLineage: the client cannot be set up, so nothing is sent")
+
+
 def test_without_the_client_a_sentence_says_what_to_install(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -164,3 +221,17 @@ def test_a_table_has_the_name_that_openlineage_gives_it_without_a_password(
 def test_raw_logs_are_a_folder_or_a_place_in_an_object_store() -> None:
     assert logs_name(Settings(raw="s3://bucket/logs/agents")) == ("s3://bucket", "logs/agents")
     assert logs_name(Settings(raw="/var/log/agents")) == ("file", "/var/log/agents")
+
+
+@pytest.mark.parametrize("scheme", ["abfs", "abfss", "adl", "az", "wasb", "wasbs"])
+def test_a_container_of_azure_is_part_of_its_place(scheme: str) -> None:
+    account = "account.dfs.core.windows.net"
+    for container in ("one", "Two"):
+        url = f"{scheme}://{container}@{account}/logs/agents"
+        assert logs_name(Settings(raw=url)) == (f"{scheme}://{container}@{account}", "logs/agents")
+    assert logs_name(Settings(raw=f"{scheme}://container/logs")) == (f"{scheme}://container", "logs")
+
+
+@pytest.mark.parametrize(("scheme", "place"), [("abfss", "abfss://user@host"), ("sftp", "sftp://host")])
+def test_a_place_of_raw_logs_has_no_password(scheme: str, place: str) -> None:
+    assert logs_name(Settings(raw=f"{scheme}://user:secret@host/logs")) == (place, "logs")

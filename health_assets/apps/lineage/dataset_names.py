@@ -9,6 +9,8 @@ from health_assets.core.settings import Settings
 from health_assets.warehouse.location import database_of, is_postgres, is_spark, path_of
 
 POSTGRES_PORT = 5432
+AZURE_SCHEMES = frozenset({"abfs", "abfss", "adl", "az", "wasb", "wasbs"})
+"""Their URLs name a container where others name a user: `abfss://container@account/…`."""
 
 
 class DatasetName(NamedTuple):
@@ -51,4 +53,5 @@ def _place(root: RawRoot) -> DatasetName:
     if isinstance(root, Path) or "://" not in root:
         return DatasetName("file", str(Path(root).absolute()))
     parts = urlsplit(root)
-    return DatasetName(f"{parts.scheme}://{parts.hostname or ''}", parts.path.strip("/") or "/")
+    container = f"{parts.username}@" if parts.scheme in AZURE_SCHEMES and parts.username else ""
+    return DatasetName(f"{parts.scheme}://{container}{parts.hostname or ''}", parts.path.strip("/") or "/")

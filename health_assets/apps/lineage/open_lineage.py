@@ -8,10 +8,14 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from health_assets.pipeline.events import Event
 from health_assets.pipeline.plan import Plan
 from health_assets.pipeline.resource import Pipeline
+
+if TYPE_CHECKING:
+    from health_assets.apps.lineage.run_events import RunEvents
 
 _log = logging.getLogger(__name__)
 
@@ -37,25 +41,30 @@ def lineage(pipeline: Pipeline, plan: Plan) -> Iterator[Callable[[Event], None]]
     if not is_wanted(os.environ):
         yield _ignore
         return
+    run = _run_events(pipeline, plan)
+    if run is None:
+        yield _ignore
+        return
+    try:
+        yield run.on_event
+    finally:
+        run.close()
+
+
+def _run_events(pipeline: Pipeline, plan: Plan) -> "RunEvents | None":
+    """The events of a run; None, with a warning, where they cannot be sent."""
     try:
         from openlineage.client import OpenLineageClient
 
         from health_assets.apps.lineage.run_events import RunEvents
     except ModuleNotFoundError:
         _log.warning(NO_CLIENT)
-        yield _ignore
-        return
+        return None
     try:
-        client = OpenLineageClient()
+        return RunEvents(OpenLineageClient(), pipeline, plan)
     except Exception as error:  # each transport that the variables may name has errors of its own
         _log.warning("OpenLineage: the client cannot be set up, so nothing is sent (%s)", error)
-        yield _ignore
-        return
-    run = RunEvents(client, pipeline, plan)
-    try:
-        yield run.on_event
-    finally:
-        run.close()
+        return None
 
 
 def _ignore(_: Event) -> None:

@@ -62,7 +62,10 @@ class RunEvents:
     def close(self) -> None:
         """Tell that the step that is under way was stopped, and wait for what is not sent yet."""
         self._end(RunState.ABORT)
-        self._client.close(CLOSE_S)
+        try:
+            self._client.close(CLOSE_S)
+        except Exception as error:  # as of `_send`
+            _log.warning("OpenLineage: the transport could not be closed, so events may be lost (%s)", error)
 
     def _end(self, state: RunState) -> None:
         if self._step is not None:
@@ -143,5 +146,9 @@ def _row_facets(rows: object) -> dict[str, Any]:
 
 
 def _run_id_of(pipeline: Pipeline) -> uuid.UUID:
-    """The id of the run, which is Dagster's where it is one of Dagster's."""
-    return uuid.UUID(pipeline.run.removeprefix("run "))
+    """The id of the run, which is Dagster's where it is one of Dagster's; made of it where that is no UUID."""
+    run_id = pipeline.run.removeprefix("run ")
+    try:
+        return uuid.UUID(run_id)
+    except ValueError:
+        return uuid.uuid5(uuid.NAMESPACE_URL, f"urn:health-assets:run:{run_id}")
