@@ -13,7 +13,7 @@ ARG EXTRAS=collect,postgres,s3
 # without the packages' own tests and headers, and pip, which are a fifth of it
 RUN /opt/venv/bin/pip install --no-cache-dir --constraint constraints.txt ".[${EXTRAS}]" \
     && find /opt/venv -type d -name tests -prune -exec rm -r {} + \
-    && rm -r /opt/venv/lib/python3.11/site-packages/pyarrow/include \
+    && rm -r /opt/venv/lib/python3.*/site-packages/pyarrow/include \
     && /opt/venv/bin/pip uninstall --yes pip
 
 FROM ${BASE}

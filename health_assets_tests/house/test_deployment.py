@@ -177,6 +177,7 @@ def test_the_image_is_built_from_files_that_are_there_with_extras_that_are_there
     assert copied == included
     assert all((REPOSITORY / name).exists() for name in copied)
     assert f"COPY deploy/workspace.yaml ./{WORKSPACES[0]}\n" in last_stage
+    assert not re.search(r"/python3\.\d+/", DOCKERFILE), "BASE may name another Python"
     [extras] = re.findall(r"^ARG EXTRAS=(.*)$", DOCKERFILE, re.M)
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     assert all(re.search(rf"^{extra} = \[", project, re.M) for extra in extras.split(","))

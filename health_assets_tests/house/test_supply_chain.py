@@ -121,3 +121,16 @@ def test_every_dependency_of_the_core_is_imported_by_the_package() -> None:
     imported = {*re.findall(r"^ *(?:from|import) (\w+)", source, re.M)}
     unused = {name for name in declared if NAMES.get(name, name.replace("-", "_")) not in imported}
     assert unused == NOT_IMPORTED
+
+
+def test_the_extras_that_are_pinned_are_there_with_exact_versions_and_hold_those_of_the_image() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    exact = {line.split("==")[0].lower() for line in CONSTRAINTS.splitlines()}
+    for extra in supply_chain.EXTRAS:
+        wanted = {re.split(r"[\[<>=,]", requirement)[0] for requirement in project["optional-dependencies"][extra]}
+        assert wanted <= exact, extra
+    [of_image] = re.findall(r"^ARG EXTRAS=(.*)$", (REPOSITORY / "Dockerfile").read_text(encoding="utf-8"), re.M)
+    assert {*of_image.split(","), "signing", "lineage", "mcp"} <= {*supply_chain.EXTRAS}
+    named = re.sub(r"\s+", " ", (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8"))
+    *others, last = supply_chain.EXTRAS
+    assert f"the extras {', '.join(others)} and {last}" in named
