@@ -49,7 +49,7 @@ STOP_S = 20
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--window-size=2700,8000",  # the whole graph; what lies outside of the window, Dagster leaves out
+    "--window-size=3200,13000",  # the whole graph; what lies outside of the window, Dagster leaves out
 )  # fmt: skip
 WARNING = "few_lines_are_rejected"
 
@@ -186,8 +186,10 @@ def test_the_lineage_shows_every_asset_with_its_checks(
 ) -> None:
     def nodes() -> dict[str, list[str]]:
         """Lines of every asset in the graph, once all have the state of their checks."""
-        boxes = [box.text.splitlines() for box in browser.find_elements(By.TAG_NAME, "foreignObject")]
-        found = {lines[0]: lines for lines in boxes if lines and lines[0] in ASSETS and "Asset checks" in lines}
+        boxes = browser.find_elements(By.CSS_SELECTOR, "foreignObject > *")
+        # not `text`, which leaves out what the edge of the window cuts off
+        texts = [[line for line in (box.get_property("innerText") or "").splitlines() if line] for box in boxes]
+        found = {lines[0]: lines for lines in texts if lines and lines[0] in ASSETS and "Asset checks" in lines}
         is_complete = set(found) == set(ASSETS) and all("Passed" in " ".join(lines) for lines in found.values())
         return found if is_complete else {}
 
