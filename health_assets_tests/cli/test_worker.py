@@ -91,7 +91,7 @@ def test_it_makes_the_hours_of_the_logs_then_late_ones_and_ends_when_it_is_told_
         lengths |= {"DAGSTER_HOME": str(project.folder / "dagster")}
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else signal.getsignal(signal.SIGINT)
     process = subprocess.Popen(
-        command_line(*arguments), env=command_environment() | lengths,
+        command_line(*arguments), env=command_environment() | lengths, cwd=project.folder,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     signal.signal(signal.SIGINT, before)
