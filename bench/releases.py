@@ -112,16 +112,10 @@ def simulated(release: Release, count: int, hours: int, seed: int) -> Simulated:
     wrong, naive_wrong = np.zeros(count, bool), np.zeros(count, bool)
     found_at = np.full(count, np.inf)
     for hour in range(hours):
-        _add(
-            random,
-            columns,
-            "candidate",
-            release.new,
-            _runs(random, release, release.new_per_hour, count, hour),
-            release,
-        )
+        new = _runs(random, release, release.new_per_hour, count, hour)
+        _add(columns, "candidate", _sums(random, "candidate", release.new, new, release))
         beside = _runs(random, release, release.beside_per_hour, count, hour)
-        _add(random, columns, "baseline", release.old, beside, release)
+        _add(columns, "baseline", _sums(random, "baseline", release.old, beside, release))
         sides = _sides(columns)
         is_wrong, is_right = _judged(release, *sides)
         wrong |= is_wrong
@@ -144,8 +138,7 @@ def _before(random: np.random.Generator, release: Release, count: int, hours: in
         runs = random.poisson(release.old_per_hour * hours_of_part, count)
         sums = _sums(random, "baseline", release.old, runs, release)
         for side in sides:
-            for name, values in zip(_COUNTS, sums, strict=True):
-                columns[f"{side}_{name}"] += values
+            _add(columns, side, sums)
     return columns
 
 
@@ -171,10 +164,8 @@ def _sums(random: np.random.Generator, side: str, rate: float, runs: Floats, rel
     return runs, successes, pairs, pairs_succeeded, pairs_succeeded
 
 
-def _add(
-    random: np.random.Generator, columns: dict[str, Floats], side: str, rate: float, runs: Floats, release: Release
-) -> None:
-    for name, values in zip(_COUNTS, _sums(random, side, rate, runs, release), strict=True):
+def _add(columns: dict[str, Floats], side: str, sums: tuple[Floats, ...]) -> None:
+    for name, values in zip(_COUNTS, sums, strict=True):
         columns[f"{side}_{name}"] += values
 
 

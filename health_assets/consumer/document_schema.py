@@ -1,4 +1,4 @@
-"""JSON Schema of a health document, made from the model by which a consumer reads one."""
+"""JSON Schema of a health document, generated from the consumer's model."""
 
 import re
 from inspect import cleandoc, getdoc

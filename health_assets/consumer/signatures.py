@@ -15,16 +15,13 @@ from health_assets.consumer.addresses import PINS, PrivateAddressError
 from health_assets.consumer.document import HealthDocument, InvalidDocumentError, parse_document
 from health_assets.consumer.fetching import Answer, fetch_health_async, limited_body, new_client, run_async
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.signature_names import ALGORITHM, KEYS_PATH, SUFFIX, TYPE
 from health_assets.core.terminal import printable
 
 if TYPE_CHECKING:
     from joserfc.jwk import OKPKey
 
 NO_LIBRARY = "--signed needs another package: pip install 'health-assets[signing]'"
-ALGORITHM = "Ed25519"
-TYPE = "agent-health+jws"
-SUFFIX = b".jws"
-KEYS_PATH = "/.well-known/jwks.json"
 MOST_BYTES = 128 * 1024
 MOST_KEYS = 20
 _OF_DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
@@ -97,7 +94,7 @@ async def _fetch_once(
         return answer, Signature(fault="there is no valid document that could be signed")
     place = httpx.URL(answer.url)
     path, _, query = place.raw_path.partition(b"?")
-    beside = place.copy_with(raw_path=path + SUFFIX + (b"?" + query if query else b""))
+    beside = place.copy_with(raw_path=path + SUFFIX.encode() + (b"?" + query if query else b""))
     try:
         async with asyncio.timeout(timeout_s):
             token = await _body_of(client, beside)
@@ -125,7 +122,7 @@ async def _body_of(client: httpx.AsyncClient, url: httpx.URL) -> bytes:
 def verified(token: bytes, keys: bytes, document: HealthDocument, key_id: str | None) -> str:
     """The thumbprint of the key that signed a document.
 
-    Names of keys are not looked at, since whoever writes a set may give two keys one name.
+    `kid` is ignored: a key set may give two keys the same id.
 
     Args:
         token: compact JWS.

@@ -196,4 +196,6 @@ WIDEST_HOLE = timedelta(days=60)
 
 EVER = HourRange(datetime(FIRST_YEAR, 1, 1, tzinfo=UTC), datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC))
 """All hours of which logs are taken."""
+FIRST_S, END_S = int(EVER.start.timestamp()), int(EVER.end.timestamp())
+"""The same in epoch seconds; the end is the first that is too late."""
 NO_HOURS = HourRange(EVER.end, EVER.end)

@@ -400,8 +400,8 @@ class Settings(BaseSettings):
     serve_tls_key: Path | None = Field(None, description="Its private key, unless it is in the same file.")
     signing_key: Path | None = Field(
         None,
-        description="Private key in PEM, for Ed25519, by which health documents are "
-        "[signed](serving.md#signed-documents); it needs the extra `signing`.",
+        description="Unencrypted Ed25519 private key (PEM) that [signs](serving.md#signed-documents) health documents; "
+        "needs the extra `signing`.",
     )
     serve_max_data_age_s: float = Field(
         7200.0,

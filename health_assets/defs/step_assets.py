@@ -76,8 +76,12 @@ def step_assets(
     def _step(context: dg.AssetExecutionContext) -> Iterator[Result]:
         pipeline, plan = placement.pipeline(context), _plan_of(context)
         with lineage(pipeline, plan) as tell_lineage:
-            events = _told(step, events_of(pipeline, plan), tell_lineage)
-            yield from _results(context, step, events, pipeline.on_event, placement)
+
+            def on_event(event: Event) -> None:
+                tell_lineage(event)
+                pipeline.on_event(event)
+
+            yield from _results(context, step, events_of(pipeline, plan), on_event, placement)
 
     return _step
 
@@ -147,19 +151,6 @@ def metadata_hours(context: dg.AssetExecutionContext, hours: HourGroups) -> Sequ
     return [*hours][-MOST_METADATA_HOURS:] if is_told_of_partitions(context) else []
 
 
-def _told(step: str, events: Iterable[Event], tell: Callable[[Event], None]) -> Iterator[Event]:
-    """The events of a step, of which its start and its end are told, too."""
-    tell(StepStarted(step))
-    try:
-        for event in events:
-            tell(event)
-            yield event
-    except Exception:
-        tell(StepFailed(step))
-        raise
-    tell(StepFinished(step))
-
-
 def _results(
     context: dg.AssetExecutionContext,
     step: str,
@@ -176,14 +167,18 @@ def _results(
     is_blocked = False
     missing = {table_of(key) for key in context.selected_asset_keys}
     on_event(StepStarted(step))
-    with readable_failures():
-        for event in events:
-            on_event(event)
-            if (result := result_of(context, event, placement)) is not None:
-                yield result
-            if isinstance(event, Materialized):
-                missing.discard(event.asset)
-            is_blocked |= isinstance(event, Checked) and event.blocks
-    if missing and not is_blocked:  # the outputs are optional, so that Dagster would call this a success
-        raise RuntimeError(f"{', '.join(sorted(missing))} of the step {step} were not made")
+    try:
+        with readable_failures():
+            for event in events:
+                on_event(event)
+                if (result := result_of(context, event, placement)) is not None:
+                    yield result
+                if isinstance(event, Materialized):
+                    missing.discard(event.asset)
+                is_blocked |= isinstance(event, Checked) and event.blocks
+        if missing and not is_blocked:  # the outputs are optional, so that Dagster would call this a success
+            raise RuntimeError(f"{', '.join(sorted(missing))} of the step {step} were not made")
+    except Exception:
+        on_event(StepFailed(step))
+        raise
     on_event(StepFinished(step))

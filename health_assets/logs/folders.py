@@ -13,16 +13,16 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import END_S, FIRST_S
 from health_assets.core.judges import NOBODY, Writers, writers_of
 from health_assets.core.raw_roots import as_text
 from health_assets.logs.beneath import open_file, open_file_in, open_folder, status_of, why_not
 
-EARLIEST_NS = int(datetime(2000, 1, 1, tzinfo=UTC).timestamp()) * 10**9
-LATEST_NS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp()) * 10**9 - 1
+EARLIEST_NS = FIRST_S * 10**9
+LATEST_NS = END_S * 10**9 - 1
 SECOND_NS = 10**9
 OUT_OF_ROOT = "a link that leads out of the raw root is not followed"
 _KINDS = (

@@ -8,6 +8,7 @@ A line holds the spans of one or more resources. A span that breaks a rule is re
 line as the reason names it; the other spans of the line are kept.
 """
 
+from health_assets.core.hours import END_S, FIRST_S
 from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.conventions import (
     ATTRIBUTE_NAMES,
@@ -96,7 +97,7 @@ _STATUS_CODES = {
     "0": "0", "1": "1", "2": "2", "STATUS_CODE_UNSET": "0", "STATUS_CODE_OK": "1", "STATUS_CODE_ERROR": "2",
 }  # fmt: skip
 _RESOURCE_KEYS = ("service.name", "service.version")
-_FIRST_NS, _LAST_NS = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # the years 2000 to 2099
+_FIRST_NS, _LAST_NS = FIRST_S * 10**9, END_S * 10**9
 _OWN_TIME = "coalesce(ended_at, started_at)"
 _FIRST_TIME, _LAST_TIME = "TIMESTAMPTZ '2000-01-01 00:00:00+00'", "TIMESTAMPTZ '2100-01-01 00:00:00+00'"
 

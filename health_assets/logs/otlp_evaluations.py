@@ -6,6 +6,7 @@ of a score, which the targets file decides (`core.evaluators`).
 The explanation of a result is not read.
 """
 
+from health_assets.core.hours import END_S, FIRST_S
 from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
@@ -25,7 +26,7 @@ _LINE = f"""{{
     "resourceLogs": [{{"scopeLogs": [{{"logRecords": [{_RECORD}]}}]}}]
 }}"""
 NOT_USED = UNSERVED_REASON.format(what="logs", field="resourceLogs")
-_FIRST_NS, _LAST_NS = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # the years 2000 to 2099
+_FIRST_NS, _LAST_NS = FIRST_S * 10**9, END_S * 10**9
 _COLUMNS = "name, evaluated_at, execution_id, agent_id, agent_id_reported, session_id, value, label, place_in_line"
 _NAMES = {"name": "gen_ai.evaluation.name", "session_id": "gen_ai.conversation.id"}
 

@@ -5,12 +5,11 @@ What belongs here: the order of steps, and which are left out after a failure. W
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from health_assets.pipeline.events import (
     Checked,
     Event,
-    Materialized,
     StepFailed,
     StepFinished,
     StepSkipped,
@@ -37,7 +36,9 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
     blocked: set[str] = set()
     errors: dict[str, Exception] = {}
     joint_error: BaseException | None = None
+    made: Mapping[str, Iterable[Event]] = {}
     steps = planned_steps(graph, plan)
+    first = next((place for place, step in enumerate(steps) if step != INGEST), None)
     for place, step in enumerate(steps):
         assets = graph.steps[step]
         if graph.depends_on_any(step, blocked) and plan.selects_any(assets):
@@ -47,15 +48,9 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
         yield StepStarted(step)
         has_failed = False
         try:
-            if step != INGEST and steps[:place] in ([], [INGEST]) and not blocked and not errors:
-                try:
-                    together = steps_together(pipeline, graph, steps[place:], plan)
-                except OneByOneError as error:
-                    joint_error = error.__cause__
-                else:
-                    yield from _by_step(graph, steps[place:], together)
-                    return
-            for event in _events(pipeline, graph, step, plan):
+            if place == first and not blocked and not errors:
+                made, joint_error = _made_together(pipeline, graph, steps[place:], plan)
+            for event in made[step] if step in made else _events(pipeline, graph, step, plan):
                 has_failed |= isinstance(event, Checked) and event.blocks
                 yield event
             yield StepFinished(step)
@@ -71,13 +66,17 @@ def run(pipeline: Pipeline, graph: Graph, plan: Plan) -> Iterator[Event]:
         _log.warning("the steps were run one by one, since together they failed", exc_info=joint_error)
 
 
-def _by_step(graph: Graph, steps: Sequence[str], events: Sequence[Materialized | Checked]) -> Iterator[Event]:
-    """The events of steps of which the first is told to have started."""
-    for place, step in enumerate(steps):
-        if place:
-            yield StepStarted(step)
-        yield from (event for event in events if event.asset in graph.steps[step])
-        yield StepFinished(step)
+def _made_together(
+    pipeline: Pipeline, graph: Graph, steps: Sequence[str], plan: Plan
+) -> tuple[Mapping[str, Iterable[Event]], BaseException | None]:
+    """The events of steps that one transaction made, by step; none where each is to be run by itself, and why."""
+    if len(steps) == 1:  # which tries that itself
+        return {}, None
+    try:
+        events = steps_together(pipeline, graph, steps, plan)
+    except OneByOneError as error:
+        return {}, error.__cause__
+    return {step: [event for event in events if event.asset in graph.steps[step]] for step in steps}, None
 
 
 def _events(pipeline: Pipeline, graph: Graph, step: str, plan: Plan) -> Iterator[Event]:

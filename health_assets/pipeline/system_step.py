@@ -53,9 +53,9 @@ def system_step(
     """
     selected = _selected(graph, step, plan)
     joint_error: BaseException | None = None
-    if not failed and len(selected) > 1 and not is_spark(pipeline.settings.warehouse):
+    if not failed:
         try:
-            together = _in_one_transaction(pipeline, graph, selected, plan)
+            together = steps_together(pipeline, graph, [step], plan)
         except OneByOneError as error:
             joint_error = error.__cause__
         else:

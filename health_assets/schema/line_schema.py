@@ -6,6 +6,8 @@ A schema cannot say all: `NOT_SAID` lists what the reader judges besides.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from health_assets.core.evaluators import SEVERITIES
+from health_assets.core.hours import END_S, FIRST_S
 from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.schema import log_fields
 from health_assets.schema.catalog import describe, description_of
@@ -19,8 +21,6 @@ NOT_SAID = (
     "UTF-8, whose lists are longer than 1 MiB, that has a field twice, whose whole numbers are written with a point or "
     "an exponent, or whose times are in the future or on a day that no month has."
 )
-FIRST_YEAR_S, LAST_YEAR_S = 946_684_800, 4_102_444_800
-"""The years 2000 to 2099 in epoch seconds; the second is the first that is too late."""
 ISO_8601 = (
     r"^20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d+)?)?"
     r"(Z|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)?$"
@@ -81,8 +81,8 @@ def _number(field: Number) -> Schema:
 
 
 def _time(_: LogField) -> Schema:
-    seconds = {"type": "number", "minimum": FIRST_YEAR_S, "exclusiveMaximum": LAST_YEAR_S}
-    milliseconds = {"type": "number", "minimum": 1000 * FIRST_YEAR_S, "exclusiveMaximum": 1000 * LAST_YEAR_S}
+    seconds = {"type": "number", "minimum": FIRST_S, "exclusiveMaximum": END_S}
+    milliseconds = {"type": "number", "minimum": 1000 * FIRST_S, "exclusiveMaximum": 1000 * END_S}
     return {"anyOf": [{"type": "string", "pattern": ISO_8601}, seconds, milliseconds]}
 
 
@@ -92,7 +92,7 @@ def _violations(_: LogField) -> Schema:
         "required": ["constraint", "severity"],
         "properties": {
             "constraint": {"type": "string", "maxLength": MOST_NAME_BYTES},
-            "severity": {"enum": ["low", "medium", "high"]},
+            "severity": {"enum": [*SEVERITIES]},
         },
     }
     return {"type": "array", "items": item}

@@ -3,7 +3,7 @@
 Loading logs is `pipeline.log_ingestion`'s; hours that a user names are `pipeline.partition_selection`'s.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -86,10 +86,9 @@ def running_hour_due(session: Session, settings: Settings, now: datetime) -> Due
     """
     hour = HourRange.of(floor_hour(now))
     everything = DueRun(hours=HourGroups((hour,)))
-    made_at = PartitionStates(session).made_at(hour).get(hour.start, {})
-    if SCORED_ASSET not in made_at:
+    if not PartitionStates(session).of(SCORED_ASSET, hour):
         return everything if _has_news(session, hour) else None
-    refresh_at = _refresh_at(session, settings, hour, made_at)
+    refresh_at = _refresh_at(session, settings, hour)
     if refresh_at is not None and refresh_at <= now:
         return everything
     if not _is_stale(session, SCORED_ASSET, hour, settings):
@@ -97,10 +96,14 @@ def running_hour_due(session: Session, settings: Settings, now: datetime) -> Due
     return replace(everything, systems=tuple(system for system in SYSTEMS if system in LIVE_SYSTEMS))
 
 
-def _refresh_at(
-    session: Session, settings: Settings, hour: HourRange, made_at: Mapping[str, datetime]
-) -> datetime | None:
-    """The time at which the systems that are not live are due of the running hour; None if nothing changed for them."""
+def _refresh_at(session: Session, settings: Settings, hour: HourRange) -> datetime | None:
+    """The time at which the systems that are not live are due of the running hour; None if nothing changed for them.
+
+    None, too, where the hour was never scored.
+    """
+    made_at = PartitionStates(session).made_at(hour).get(hour.start, {})
+    if SCORED_ASSET not in made_at:
+        return None
     others = [asset for system, own in SYSTEMS.items() if system not in LIVE_SYSTEMS for asset in own]
     assets = {asset.name for asset in others if not asset.is_external and not asset.is_component}
     made = {name: at for name, at in made_at.items() if name in assets}
@@ -131,10 +134,7 @@ def next_due_at(session: Session, settings: Settings, now: datetime) -> datetime
     no longer in the future.
     """
     grace = timedelta(minutes=settings.schedule_minute)
-    running = HourRange.of(floor_hour(now))
-    made_at = PartitionStates(session).made_at(running).get(running.start, {})
-    is_made = settings.running_hour and SCORED_ASSET in made_at
-    refresh_at = _refresh_at(session, settings, running, made_at) if is_made else None
+    refresh_at = _refresh_at(session, settings, HourRange.of(floor_hour(now))) if settings.running_hour else None
     moments = [floor_hour(now) + HOUR, newest_finished_hour(now, grace) + 2 * HOUR + grace]
     event_at = FileLedger(session).next_event_at(Limits.of(settings, now).until)
     if event_at is not None:

@@ -109,7 +109,7 @@ NAMES = {
     "python-dotenv": "dotenv",
     "pyyaml": "yaml",
 }
-"""Names by which packages are imported, where that is another than their own."""
+"""Import names of packages that are not the package's own name."""
 NOT_IMPORTED = {"dagster-webserver", "tabulate", "uvloop"}
 """Programs that are started, and packages that pandas and uvicorn import by themselves."""
 

@@ -106,7 +106,7 @@ class RunEvents:
         }
 
     def _inputs(self, step: str) -> list[InputDataset]:
-        """The raw logs, or the tables that the step's assets are made from, without those that it makes itself."""
+        """Inputs of a step: the raw logs, or the tables of other steps that its assets read."""
         if step == INGEST:
             names = [logs_name(self._settings)]
         else:

@@ -5,11 +5,12 @@ documents and their signatures have no page: they are the same for everybody.
 """
 
 from health_assets.apps.serving.answers import Answer, Headers
+from health_assets.core.signature_names import SUFFIX
 
 PAGES = {b"/agents": b"/", b"/models": b"/ui/models", b"/tools": b"/ui/tools", b"/usage": b"/ui/usage"}
 PAGES_BELOW = {b"/agents/": b"/ui/agents/", b"/sessions/": b"/ui/sessions/"}
 DOCUMENT = b"/.well-known/agent-health"
-SIGNATURE = DOCUMENT + b".jws"
+SIGNATURE = DOCUMENT + SUFFIX.encode()
 HTML = b"text/html"
 VARY = (b"vary", b"accept")
 

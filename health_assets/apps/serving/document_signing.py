@@ -8,10 +8,9 @@ from pathlib import Path
 
 from health_assets.apps.serving.answers import Answer, momentary
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.signature_names import ALGORITHM, TYPE
 
 NO_LIBRARY = "HEALTH_SIGNING_KEY needs another package: pip install 'health-assets[signing]'"
-ALGORITHM = "Ed25519"
-TYPE = "agent-health+jws"
 JOSE, KEY_SET = b"application/jose", b"application/jwk-set+json"
 OF_THE_BODY = frozenset({b"content-type", b"content-length", b"x-content-type-options", b"etag", b"cache-control"})
 """Headers that are a document's own, not its signature's."""

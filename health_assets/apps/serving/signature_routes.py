@@ -17,6 +17,7 @@ from health_assets.apps.serving.routes import (
     response_of,
 )
 from health_assets.apps.serving.service import Asked, Service
+from health_assets.core.signature_names import KEYS_PATH, SUFFIX
 
 CONDITIONS = frozenset({b"if-none-match", b"if-modified-since"})
 """Headers that are about the document, where its signature is asked for."""
@@ -28,7 +29,7 @@ def signature_routes(service: Service, signer: DocumentSigner) -> APIRouter:
     router = APIRouter(tags=["health documents"])
 
     @router.get(
-        "/.well-known/agent-health.jws",
+        f"/.well-known/agent-health{SUFFIX}",
         summary="Signature of the health document of the host's own agent",
         response_class=Response,
         responses={**ANSWERS, **NOT_FOUND},
@@ -39,7 +40,7 @@ def signature_routes(service: Service, signer: DocumentSigner) -> APIRouter:
         return response_of(signer.signed(service.host_document(_unconditional(request))))
 
     @router.get(
-        "/agents/{agent_id:path}/.well-known/agent-health.jws",
+        "/agents/{agent_id:path}/.well-known/agent-health" + SUFFIX,
         summary="Signature of an agent's health document",
         response_class=Response,
         responses={**ANSWERS, **NOT_FOUND, **INVALID},
@@ -50,7 +51,7 @@ def signature_routes(service: Service, signer: DocumentSigner) -> APIRouter:
         return response_of(signer.signed(service.document(agent_id.encode(), _unconditional(request))))
 
     @router.get(
-        "/.well-known/jwks.json",
+        KEYS_PATH,
         summary="Key that verifies the signatures",
         response_class=Response,
         responses=ALWAYS,

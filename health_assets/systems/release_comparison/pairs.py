@@ -22,14 +22,13 @@ from health_assets.scoring.relations import lookup, spine, time_literal
 from health_assets.systems.release_comparison.names import DIMENSIONS
 from health_assets.systems.release_comparison.release_components import NOT_NAMED, SESSION_PAIRS
 
-_COUNTS = (
+PRIOR = (
     "executions", "successes", "runs_with_tool_calls", "runs_with_tool_failures", "runs_with_steps", "runs_with_loops",
 )  # fmt: skip
 SUMS = (
-    *_COUNTS, *SESSION_PAIRS, "timed_runs", "runtime_buckets", "squared_runtime_buckets", "runs_with_tokens", "tokens",
+    *PRIOR, *SESSION_PAIRS, "timed_runs", "runtime_buckets", "squared_runtime_buckets", "runs_with_tokens", "tokens",
     "squared_kilotokens", "runs_with_cost", "cost_usd", "squared_cost_usd2",
 )  # fmt: skip
-PRIOR = _COUNTS
 PAIR = ("agent_id", "dimension", "candidate", "baseline", "released_at")
 
 

@@ -137,8 +137,7 @@ def _shares(
     """Shares of executions of pairs, from two counts of both sides and of `prior_`."""
     runs, successes = ({side: columns[f"{side}_{name}"] for side in (*_SIDES, "prior")} for name in (counted, hits))
     effects = design_effects or dict.fromkeys(_SIDES, np.ones_like(runs["baseline"]))
-    of_prior = effects["baseline"]
-    prior, prior_successes = runs["prior"] / of_prior, successes["prior"] / of_prior
+    prior, prior_successes = runs["prior"] / effects["baseline"], successes["prior"] / effects["baseline"]
     weight = np.where(prior > 0, np.minimum(prior, MOST_PRIOR_RUNS) / prior, 0.0)
     baseline = Shares(
         runs=(runs["baseline"] - runs["prior"]) / effects["baseline"],
