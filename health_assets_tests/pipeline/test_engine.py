@@ -213,6 +213,22 @@ def test_the_events_of_a_run_with_an_error_say_which_steps_failed_and_which_were
     assert told[-1] == StepSkipped("error_budget")
 
 
+def test_a_warehouse_that_cannot_be_opened_fails_every_step_that_needs_it(
+    logged: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [*run(logged.pipeline, GRAPH, plan(*FLEET))]
+
+    def held(_: Pipeline) -> AbstractContextManager[Session]:
+        raise HealthAssetsError("another program holds the warehouse")
+
+    monkeypatch.setattr(Pipeline, "write", held)
+    told: list[Event] = []
+    with pytest.raises(HealthAssetsError, match="another program holds"):
+        for event in run(logged.pipeline, GRAPH, Plan(hours=HOURS, assets=[*FLEET, "tool_components"])):
+            told.append(event)  # noqa: PERF402
+    assert [event.step for event in told if isinstance(event, StepFailed)] == ["agent_health_model", "tool_health"]
+
+
 def test_logs_that_cannot_be_read_leave_out_every_other_step(logged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object) -> None:
         raise HealthAssetsError("no raw root")

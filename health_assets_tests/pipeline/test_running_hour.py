@@ -299,3 +299,13 @@ def test_scores_besides_those_of_agents_health_follow_the_running_hour_once_they
     assert made(12 + refresh, []) == known_until(11 + refresh, 11 + refresh)
     with project.warehouse.read() as session:
         assert next_due_at(session, project.settings, at(12 + refresh)) > at(59), "nothing waits to be made"
+
+
+def test_a_score_that_cannot_be_made_waits_for_news_of_the_running_hour(project: Project, clock: SetClock) -> None:
+    clock(at(10))
+    materialized(project, [execution("e1", "a", at(5))], START, None)
+    project.change("DELETE FROM partition_states WHERE asset = 'tool_health'")
+    clock(at(40))
+    with project.warehouse.read() as session:
+        assert running_hour_due(session, project.settings, at(40)) is None
+        assert next_due_at(session, project.settings, at(40)) > at(59)
