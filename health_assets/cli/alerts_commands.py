@@ -87,6 +87,7 @@ def silence(
     """Tell nobody of some agents or rules for a while; what is still open when that is over is told then."""
     from health_assets.apps.alerts.silencing import Silences
     from health_assets.apps.report.silences_block import print_preview
+    from health_assets.pipeline.publishing import publish_where_wanted
     from health_assets.warehouse.store import Warehouse
 
     with readable_errors():
@@ -103,6 +104,7 @@ def silence(
         details = {name: str(value) for name, value in wanted.items() if value and name != "now"}
         with audited(settings, "alerts silence", **details, warehouse=warehouse_name(settings)):
             added = silences.add(**wanted)
+            publish_where_wanted(settings)
         console.print(f"silence {added.silence_id} is added.", markup=False, highlight=False)
 
 
@@ -137,12 +139,14 @@ def unsilence(
 ) -> None:
     """End a silence; what it hushed and is still open is told with the next tick."""
     from health_assets.apps.alerts.silencing import Silences
+    from health_assets.pipeline.publishing import publish_where_wanted
     from health_assets.warehouse.store import Warehouse
 
     with readable_errors():
         settings = settings_of(None, None, warehouse)
         with audited(settings, "alerts unsilence", silence=silence_id, warehouse=warehouse_name(settings)):
             ended = Silences(Warehouse.of(settings)).end(silence_id)
+            publish_where_wanted(settings)
         console.print(f"silence {ended.silence_id} ({ended.scope}) is ended.", markup=False, highlight=False)
 
 

@@ -167,6 +167,7 @@ def prune(
             from health_assets.apps.report.pruned_block import print_pruned
             from health_assets.cli.running import write_lock_of_command
             from health_assets.defs.pruning_job import prune_now
+            from health_assets.pipeline.publishing import publish_where_wanted
             from health_assets.pipeline.resource import Pipeline
         asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
         with (
@@ -175,7 +176,26 @@ def prune(
             write_lock_of_command(settings, say) as write_lock,
         ):
             pruned = prune_now(Pipeline(settings=settings, write_lock=write_lock), older_than_days)
+            publish_where_wanted(settings)
         print_pruned(console, pruned)
+
+
+@app.command()
+def publish(
+    folder: Annotated[Path | None, typer.Option(help="Where to publish (HEALTH_PUBLISHED).")] = None,
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Publish what has changed of the tables as Parquet files, as every run does where HEALTH_PUBLISHED is set."""
+    with readable_errors():
+        settings = settings_of(None, None, warehouse)
+        place = folder or settings.published
+        if place is None:
+            raise HealthAssetsError("nothing says where to publish; use --folder or HEALTH_PUBLISHED")
+        with console.status("publishing"), without_collections():
+            from health_assets.pipeline.publishing import publish as publish_tables
+
+            done = publish_tables(settings, place)
+        console.print(str(done), markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()

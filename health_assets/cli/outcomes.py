@@ -46,6 +46,7 @@ class Outcome:
         odd: oddities of names, times and places of logs that no earlier run told, in sentences.
         secrets_redacted: secrets that were replaced in texts of lines and spans.
         lines_redacted: lines and spans that had any.
+        publishing_error: why the tables were not published.
     """
 
     hours: HourRange | HourGroups
@@ -66,6 +67,7 @@ class Outcome:
     lines_superseded: int = 0
     secrets_redacted: int = 0
     lines_redacted: int = 0
+    publishing_error: str | None = None
 
     @property
     def problems(self) -> list[str]:
@@ -86,6 +88,8 @@ class Outcome:
             found.append(f"{' and '.join(told)}; all others were loaded: {'; '.join(reasons)}")
         if self.all_rejected:
             found.append(f"every line that was read was rejected, most of them because: {self.all_rejected}")
+        if self.publishing_error:
+            found.append(self.publishing_error)
         return found
 
 
@@ -97,6 +101,7 @@ class OutcomeCollector:
         self.failed_steps: list[str] = []
         self._failed: list[FailedCheck] = []
         self._read: Metadata | None = None
+        self.publishing_error: str | None = None
 
     def on_event(self, event: Event) -> None:
         """Take an event of the run."""
@@ -122,8 +127,9 @@ class OutcomeCollector:
             told = [f"{check.asset}.{check.name} ({counted(check.unexpected, 'row')})" for check in blocking]
             error = f"checks failed, so what follows was not materialized: {', '.join(told)}"
         return Outcome(
-            hours=hours, **self._read_counts(), failed_checks=self._failed, error=error, was_stopped=was_stopped
-        )
+            hours=hours, **self._read_counts(), failed_checks=self._failed, error=error, was_stopped=was_stopped,
+            publishing_error=self.publishing_error,
+        )  # fmt: skip
 
     def _read_counts(self) -> dict[str, Any]:
         if self._read is None:

@@ -26,6 +26,7 @@ from health_assets.pipeline.events import Event
 from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.plan import Plan
+from health_assets.pipeline.publishing import publish_where_wanted
 from health_assets.pipeline.resource import Pipeline
 from health_assets.systems.declared_assets import SYSTEMS, require_known_systems
 from health_assets.systems.graph import declared_graph
@@ -80,8 +81,19 @@ def run_hours(
             )
         else:
             error, was_stopped = _run_here(pipeline, plan, take, collector)
+            if not was_stopped:
+                collector.publishing_error = _publish(settings)
     keep_compiled_sql()
     return collector.outcome(hours, error, was_stopped=was_stopped)
+
+
+def _publish(settings: Settings) -> str | None:
+    """Publish the tables where that is wanted; gives why it failed."""
+    try:
+        publish_where_wanted(settings)
+    except HealthAssetsError as error:
+        return str(error)
+    return None
 
 
 def _run_here(

@@ -17,6 +17,7 @@ from health_assets.defs.partitions import begun_hours, finished_hours, hourly_pa
 from health_assets.defs.pipeline import pipeline_resource
 from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.pruning_job import prune_hours_job, prune_hours_schedule
+from health_assets.defs.publishing import published_tables
 from health_assets.defs.run_retention import prune_runs_job, prune_runs_schedule
 from health_assets.defs.schedules import freshness_schedule, hourly_schedule, running_hour_schedule
 from health_assets.defs.sensors import late_logs_sensor
@@ -71,6 +72,8 @@ def build_definitions(
     assets = linked(due_every_hour(shown_as_stored_in(settings.warehouse, own_assets), settings), settings)
     has_survey = not defined or SURVEY in defined
     own_surveyed = [survey_assets(partitions, placement)] if has_survey else []
+    if settings.published is not None:
+        assets.append(published_tables(sorted(tables), partitions, placement))
     surveyed = linked(shown_as_stored_in(settings.warehouse, own_surveyed), settings)
     names = {job: placement.name(job) for job in (JOB, FRESHNESS_JOB, SURVEY_JOB)}
     in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes), names[FRESHNESS_JOB], placement)

@@ -27,7 +27,7 @@ from health_assets.warehouse.session import Session
 RECORDS = ("raw_logs", *RECORD_TABLES)
 """Tables that are made of the logs in one step, of which each may depend on any other."""
 EXCLUDED_SETTINGS = frozenset({
-    "raw", "warehouse", "lake", "ledger", "targets",  # places; what is there counts
+    "raw", "warehouse", "lake", "ledger", "published", "targets",  # places; what is there counts
     "lock_timeout_s", "lease_s", "lease_timeout_s", "memory_limit",
     "schedule_minute", "running_hour", "running_hour_refresh_s", "late_after_minutes", "schedules", "first_hour",
     "run_history_days",

@@ -32,6 +32,7 @@ __all__ = [
     "columns_of",
     "describe",
     "description_of",
+    "key_of",
     "schema_of",
 ]
 
@@ -57,6 +58,12 @@ ALL_TABLES: dict[str, type[SQLModel]] = {
 def columns_of(table: str) -> list[str]:
     """Names of a table's columns in their declared order: identity first, as the classes state them."""
     return [column.name for column in _columns(table)]
+
+
+def key_of(table: str) -> list[str]:
+    """The columns that tell a table's rows apart, the hour behind the others."""
+    names = [column.name for column in _columns(table) if column.primary_key]
+    return sorted(names, key=lambda name: name == "hour")
 
 
 def _columns(table: str) -> Sequence[sa.Column]:

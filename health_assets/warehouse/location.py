@@ -32,6 +32,8 @@ UNREADABLE_CLUSTER = (
     "the Spark Connect URL of the warehouse cannot be read; it is sc://host:15002, with options like a token behind it "
     "as /;token=…, and signs like = in them as %3D"
 )
+MANIFEST = "manifest.json"
+"""The file of a folder of published tables that names all others."""
 WITHOUT_LEDGER = "a warehouse on Spark needs a lake and a ledger: set HEALTH_LAKE and HEALTH_LEDGER"
 
 
@@ -91,13 +93,21 @@ def path_of(url: str) -> Path:
 
 
 def account_file(settings: Settings) -> Path | None:
-    """The file that keeps the account of a warehouse; None for a database, which has no file that would tell.
+    """The file that changes whenever a warehouse does; None for a database, which has none.
 
     Raises:
         HealthAssetsError: as `ledger_of` and `path_of`.
     """
     account = ledger_of(settings)
-    return None if is_postgres(account) else path_of(account)
+    if is_postgres(account):
+        return None
+    path = path_of(account)
+    return path / MANIFEST if is_published(path) else path
+
+
+def is_published(path: Path) -> bool:
+    """Whether a path is a folder of published tables."""
+    return (path / MANIFEST).is_file()
 
 
 @dataclass(frozen=True)

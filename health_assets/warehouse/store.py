@@ -13,7 +13,7 @@ from typing import Protocol, Self
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
-from health_assets.warehouse.location import WITHOUT_LEDGER, is_postgres, is_spark
+from health_assets.warehouse.location import WITHOUT_LEDGER, is_postgres, is_published, is_spark, path_of
 from health_assets.warehouse.session import Session, Told, Work
 
 
@@ -49,10 +49,10 @@ class Guard(Protocol):
 
 
 class Warehouse:
-    """A DuckDB file, a schema of a PostgreSQL database, or a Spark cluster with its lake and its ledger.
+    """A DuckDB file, a schema of a PostgreSQL database, a Spark cluster with its lake, or published tables.
 
     Args:
-        url: path of the file, `duckdb:///path`, `postgresql://user@host/database`, or `sc://host:port`.
+        url: path of the file or folder, `duckdb:///path`, `postgresql://user@host/database`, or `sc://host:port`.
         lock_timeout_s: how long to wait while another process holds the warehouse.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
         shared_duckdb: the DuckDB that its sessions share; without one, each starts its own.
@@ -88,6 +88,10 @@ class Warehouse:
                 from health_assets.warehouse.engines.postgres.store import PostgresSchema
 
                 return PostgresSchema(place, lock_timeout_s, is_ledger=is_ledger)
+            if not is_ledger and is_published(path_of(place)):
+                from health_assets.warehouse.engines.published.store import PublishedTables
+
+                return PublishedTables(path_of(place), memory_limit)
             from health_assets.warehouse.engines.duckdb.store import DuckDBFile
 
             return DuckDBFile(place, lock_timeout_s, memory_limit, shared_duckdb, is_ledger=is_ledger)

@@ -18,7 +18,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.file_stamps import stamp
 from health_assets.core.hours import floor_hour
 from health_assets.core.settings import Settings
-from health_assets.warehouse.location import account_file
+from health_assets.warehouse.location import account_file, ledger_of, path_of
 
 STEP_TIMEOUT_S = 600.0
 BETWEEN_STEPS_S = 1.0
@@ -50,9 +50,9 @@ def history_folder(settings: Settings) -> Path:
     """
     if settings.history is not None:
         return settings.history
-    path = account_file(settings)
-    if path is None:
+    if account_file(settings) is None:
         return Path("data/history")
+    path = path_of(ledger_of(settings))
     return path.with_name(f"{path.name}.history")
 
 

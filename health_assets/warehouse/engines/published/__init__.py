@@ -1,0 +1,1 @@
+"""Published tables: the warehouse's tables as Parquet files in a folder, for readers that never open the warehouse."""

@@ -1,0 +1,134 @@
+"""Published tables as a warehouse that is only read: views over Parquet files in a DuckDB without a file.
+
+What belongs here: the views, and what can go wrong with files. What does not: which files count (`manifest`), and
+writing them (`pipeline.publishing`).
+
+Nobody is locked out and nobody waits: a session reads the files of the manifest that it found when it began.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.sql_text import quoted
+from health_assets.core.temporary import temporary_folder
+from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, describe
+from health_assets.warehouse.engines.duckdb.store import DuckDBSession
+from health_assets.warehouse.engines.duckdb.tables import TYPES
+from health_assets.warehouse.engines.published.manifest import Manifest, PublishedTable, read_manifest
+from health_assets.warehouse.session import Session
+
+DAMAGED = "is gone or damaged; remove it, and run `health-assets publish`"
+_TOLD = re.compile(rf"/\S.*\.parquet {DAMAGED}")
+_FILE = re.compile(r'"([^"]+\.parquet)"|\'([^\']+\.parquet)\'')
+
+
+class PublishedTables:
+    """A folder of published tables.
+
+    Args:
+        folder: the folder.
+        memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
+    """
+
+    def __init__(self, folder: Path, memory_limit: str) -> None:
+        self.path = folder
+        self._memory_limit = memory_limit
+
+    @property
+    def exists(self) -> bool:
+        """See `Warehouse.exists`."""
+        return True
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """Refuse to write.
+
+        Raises:
+            HealthAssetsError: always.
+        """
+        raise HealthAssetsError(f"{self.path} holds published tables, which are only read; name the warehouse itself")
+        yield
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """See `Warehouse.read`."""
+        manifest = read_manifest(self.path)
+        if manifest is None:
+            raise NoWarehouseError(f"there are no published tables in {self.path} yet")
+        with temporary_folder("published-") as spilled, self._translated_errors():
+            config: dict[str, Any] = {
+                "memory_limit": self._memory_limit,
+                "temp_directory": str(spilled),
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            }
+            with duckdb.connect(config=config) as connection:
+                connection.execute(
+                    "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false; "
+                    "SET parquet_metadata_cache = true"
+                )
+                for table in ALL_TABLES:
+                    self._create_view(connection, table, manifest)
+                yield DuckDBSession(connection)
+
+    def _create_view(self, connection: duckdb.DuckDBPyConnection, table: str, manifest: Manifest) -> None:
+        """Make the view of a table; one whose first file cannot be opened raises when it is read, others go on."""
+        try:
+            connection.execute(f"CREATE VIEW {table} AS {self._select(table, manifest)}")
+        except duckdb.Error as error:
+            if (sentence := self._sentence(error)) is None:
+                raise
+            connection.execute(f"CREATE VIEW {table} AS {_empty(table)} OR error({quoted(sentence)}) IS NULL")
+
+    def _select(self, table: str, manifest: Manifest) -> str:
+        """SQL of a table's rows, typed as the warehouse has them."""
+        if table == "warehouse_version":
+            return f"SELECT {SCHEMA_VERSION} AS version"
+        own = manifest.tables.get(table, PublishedTable())
+        if not own.files:
+            return _empty(table)
+        paths = ", ".join(quoted(_literally(self.path) + f"/{file.path}") for file in own.files.values())
+        columns = ", ".join(
+            f"CAST({name} AS JSON) AS {name}" if kind == "json" else name for name, kind, *_ in describe(table)
+        )
+        return f"SELECT {columns} FROM read_parquet([{paths}])"
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.InterruptException as error:
+            raise KeyboardInterrupt from error
+        except duckdb.OutOfMemoryException as error:
+            raise HealthAssetsError(
+                f"reading {self.path} needs more than the memory limit of {self._memory_limit}; "
+                "raise HEALTH_MEMORY_LIMIT"
+            ) from error
+        except duckdb.Error as error:
+            if (sentence := self._sentence(error)) is None:
+                raise
+            raise HealthAssetsError(sentence) from error
+
+    def _sentence(self, error: duckdb.Error) -> str | None:
+        """What is wrong with a file, if that is it."""
+        if (told := _TOLD.search(str(error))) is not None:
+            return told[0]
+        found = _FILE.search(str(error))
+        return found and f"{found[1] or found[2]} {DAMAGED}"
+
+
+def _empty(table: str) -> str:
+    """SQL of no row of a table."""
+    nulls = (f"CAST(NULL AS {TYPES[kind]}) AS {name}" for name, kind, *_ in describe(table))
+    return f"SELECT {', '.join(nulls)} WHERE false"
+
+
+def _literally(path: Path) -> str:
+    """A path in which DuckDB takes no sign for a pattern."""
+    return re.sub(r"[*?[]", r"[\g<0>]", str(path))

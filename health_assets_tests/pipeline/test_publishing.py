@@ -1,0 +1,482 @@
+"""Published tables: they equal the warehouse's, only what changed is written, and readers never see anything half done."""
+
+import json
+import random
+import shutil
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pandas as pd
+import pytest
+
+from health_assets.core.errors import HealthAssetsError
+from health_assets.core.hours import HOUR, HourGroups, HourRange
+from health_assets.core.settings import Settings
+from health_assets.defs.build import build_definitions
+from health_assets.pipeline.publishing import publish, publish_where_wanted
+from health_assets.schema.catalog import ALL_TABLES
+from health_assets.warehouse.engines.published.manifest import KEPT_S, PRIVATE, PUBLISHED, read_manifest
+from health_assets.warehouse.engines.published.views import VIEWS
+from health_assets.warehouse.location import MANIFEST, account_file
+from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
+from health_assets_tests.support.projects import (
+    FLEET,
+    Project,
+    Row,
+    assert_same_tables,
+    forked_command,
+    hours_from,
+    in_a_process,
+)
+from health_assets_tests.support.serving_made import readers_in_this_process, served
+from health_assets_tests.support.traces_made import in_lines, random_spans
+
+HOURS = hours_from(START, 28)
+NOW = datetime(2026, 6, 8, 5, tzinfo=UTC)
+
+
+def made(folder: Path, engine: str) -> Project:
+    """Logs of 28 hours, four of them of a second day, all of it materialized."""
+    project = Project(folder / "project", {"agents": {"listed": {}}}, 6, 24, engine=engine)
+    chance = random.Random(5)
+    for name, lines in cut_into_files(chance, random_lines(chance, 500, len(HOURS))).items():
+        project.write_log(name, lines)
+    project.write_log("traces.jsonl", in_lines(chance, random_spans(chance, 12, len(HOURS))))
+    project.materialize(HOURS)
+    return project
+
+
+@pytest.fixture(scope="module", params=["duckdb", "postgres"])
+def made_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return made(tmp_path_factory.mktemp("made"), request.param)
+
+
+@pytest.fixture(scope="module")
+def in_duckdb(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Another on DuckDB, with the steps of one system and published once."""
+    project = Project(tmp_path_factory.mktemp("published") / "project", {"agents": {}}, 2, 24)
+    for hour in HOURS:
+        runs = [execution(f"{agent} {hour:%dT%H}", agent, hour + HOUR / 2, session_id="s") for agent in "ab"]
+        project.write_log(f"{hour:%dT%H}.jsonl", map(line, runs))
+    project.materialize(HOURS, only=FLEET)
+    published_by(project)
+    return project
+
+
+@pytest.fixture
+def project(in_duckdb: Project, tmp_path: Path) -> Project:
+    """A copy of it, which a test may change."""
+    return in_duckdb.copied(tmp_path / "project")
+
+
+def published_by(project: Project, now: datetime = NOW) -> Project:
+    """Publish a project's tables beside them; gives a project whose warehouse they are."""
+    folder = project.folder / "published"
+    publish(project.settings, folder, now)
+    return replace(project, engine="published", url=str(folder))
+
+
+def tables_of(project: Project) -> dict[str, list[Row]]:
+    return {name: [*map(in_utc, rows)] for name, rows in project.tables(names=PUBLISHED).items()}
+
+
+def in_utc(row: Row) -> Row:
+    """A row whose times are written the same whichever driver read them."""
+    return {name: value.astimezone(UTC) if isinstance(value, datetime) else value for name, value in row.items()}
+
+
+def files_of(project: Project, table: str) -> dict[str, str]:
+    manifest = read_manifest(project.folder / "published")
+    assert manifest is not None
+    return {period: file.path for period, file in manifest.tables[table].files.items()}
+
+
+def ids_of(project: Project) -> set[str]:
+    return {row["execution_id"] for row in project.rows("executions")}
+
+
+def log_hour(project: Project, hour: datetime, name: str) -> None:
+    project.write_log(f"{name}.jsonl", [line(execution(name, "a", hour + HOUR / 3))])
+
+
+def test_every_table_has_the_rows_of_the_warehouse(made_once: Project) -> None:
+    found, expected = tables_of(published_by(made_once)), tables_of(made_once)
+    assert_same_tables(found, expected)
+    with_rows = {name for name, rows in expected.items() if rows}
+    assert {"spans", "executions", "agent_health", "session_scores", "release_comparison", "raw_files"} <= with_rows
+
+
+def test_the_salt_is_published_nowhere(project: Project) -> None:
+    project.change("INSERT INTO digest_salt VALUES ('abc')")
+    assert published_by(project).query("SELECT salt FROM digest_salt") == []
+    assert not any((project.folder / "published" / name).exists() for name in PRIVATE)
+
+
+def test_a_day_is_one_file_and_the_newest_day_one_an_hour(in_duckdb: Project) -> None:
+    files = files_of(in_duckdb, "agent_health")
+    assert list(files) == ["2026-06-07", *(f"2026-06-08T{hour:02}" for hour in range(4))]
+    assert all(path.startswith(f"agent_health/day={period[:10]}/") for period, path in files.items())
+
+
+def test_what_has_not_changed_is_not_written_again(project: Project) -> None:
+    again = publish(project.settings, project.folder / "published", NOW)
+    assert again.files > 0  # it was copied, and is another warehouse
+    manifest = (project.folder / "published" / MANIFEST).read_bytes()
+    assert publish(project.settings, project.folder / "published", NOW).files == 0
+    assert (project.folder / "published" / MANIFEST).read_bytes() == manifest
+
+
+def test_a_late_line_writes_its_day_again_and_no_hour_of_another(project: Project) -> None:
+    published_by(project)
+    before = files_of(project, "executions")
+    log_hour(project, START + 3 * HOUR, "late")
+    project.materialize(HourRange.of(START + 3 * HOUR), only=FLEET)
+    found = published_by(project)
+    after = files_of(project, "executions")
+    assert {period for period in after if after[period] != before[period]} == {"2026-06-07"}
+    assert_same_tables(tables_of(found), tables_of(project))
+
+
+def test_when_a_new_day_begins_the_hours_of_the_one_before_become_one_file(project: Project) -> None:
+    published_by(project)
+    begins = datetime(2026, 6, 9, tzinfo=UTC)
+    log_hour(project, begins, "new")
+    project.materialize(HourRange.of(begins), only=FLEET)
+    found = published_by(project)
+    assert "2026-06-08" in files_of(project, "executions")
+    assert not any(period.startswith("2026-06-08T") for period in files_of(project, "executions"))
+    assert_same_tables(tables_of(found), tables_of(project))
+
+
+def test_hours_that_are_loaded_and_not_materialized_are_not_published(project: Project) -> None:
+    """A day's file would else hold rows that nobody notices to change."""
+    log_hour(project, START - 2 * HOUR, "before")
+    log_hour(project, START - 20 * HOUR, "long before")
+    project.materialize(HourRange.of(START - 20 * HOUR), only=FLEET)
+    found = published_by(project)
+    assert {"before", "long before"} <= ids_of(project)
+    assert START - 2 * HOUR not in project.built_hours("executions")
+    assert ids_of(project) - ids_of(found) == {"before"}
+
+
+def test_a_reader_keeps_what_it_began_with_and_files_go_ten_minutes_later(project: Project) -> None:
+    found = published_by(project)
+    old = set(files_of(project, "agent_health").values())
+    with found.warehouse.read() as session:
+        before = session.query("SELECT count(*) FROM executions")
+        log_hour(project, HOURS.end, "next")
+        project.materialize(HourRange.of(HOURS.end), only=FLEET)
+        published_by(project, NOW + timedelta(seconds=1))
+        assert session.query("SELECT count(*) FROM executions") == before
+    assert found.query("SELECT count(*) FROM executions") == [(before[0][0] + 1,)]
+    log_hour(project, START, "late")
+    project.materialize(HourRange.of(START), only=FLEET)
+    published_by(project, NOW + timedelta(seconds=2))
+    folder = project.folder / "published"
+    replaced = old - set(files_of(project, "agent_health").values())
+    assert replaced
+    assert all((folder / path).exists() for path in replaced)
+    log_hour(project, START, "later")
+    project.materialize(HourRange.of(START), only=FLEET)
+    published_by(project, NOW + timedelta(seconds=KEPT_S + 3))
+    published_by(project, NOW + timedelta(seconds=KEPT_S + 4))
+    assert not any((folder / path).exists() for path in replaced)
+
+
+def test_a_publication_that_is_killed_leaves_the_one_before_and_the_next_one_mends_it(project: Project) -> None:
+    found = published_by(project)
+    before = tables_of(found)
+    folder = project.folder / "published"
+    log_hour(project, START, "late")
+    log_hour(project, HOURS.end, "next")
+    project.materialize(HourGroups.of([START, HOURS.end]), only=FLEET)
+    expected = tables_of(project)
+    chance, killed = random.Random(3), 0
+    for _ in range(8):
+        process = in_a_process(publish, project.settings, folder)
+        time.sleep(chance.uniform(0.05, 1.2))
+        process.kill()
+        process.join()
+        killed += process.exitcode == -signal.SIGKILL
+        seen = tables_of(found)
+        assert_same_tables(seen, before if seen["executions"] == before["executions"] else expected)
+    assert killed
+    assert_same_tables(tables_of(published_by(project)), expected)
+    named = read_manifest(folder)
+    assert named is not None
+    there = {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
+    assert there == named.paths() | named.replaced.keys()
+
+
+def test_readers_beside_publications_see_one_or_the_other(project: Project) -> None:
+    found = published_by(project)
+    counts = set()
+
+    def look() -> tuple[int, int]:
+        with found.warehouse.read() as session:
+            [(executions,)] = session.query("SELECT count(*) FROM executions")
+            [(health,)] = session.query("SELECT count(*) FROM agent_health")
+        return executions, health
+
+    with ThreadPoolExecutor(2) as pool:
+        for place in range(4):
+            counts.add(look())
+            hour = HOURS.end + place * HOUR
+            log_hour(project, hour, f"next {place}")
+            project.materialize(HourRange.of(hour), only=FLEET)
+            expected = (counts_of(project, "executions"), counts_of(project, "agent_health"))
+            looks = [pool.submit(look) for _ in range(6)]
+            published_by(project)
+            assert {one.result() for one in looks} <= counts | {expected}
+            assert look() == expected
+
+
+def counts_of(project: Project, table: str) -> int:
+    return project.query(f"SELECT count(*) FROM {table}")[0][0]
+
+
+def test_two_that_publish_at_once_both_leave_it_whole(project: Project) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: publish(project.settings, project.folder / "published"), range(2)))
+    assert sorted(one.files > 0 for one in done) == [False, True]
+    assert_same_tables(tables_of(published_by(project)), tables_of(project))
+
+
+def test_a_damaged_file_costs_its_table_and_is_written_again_once_it_is_removed(project: Project) -> None:
+    found = published_by(project)
+    [path, *_] = files_of(project, "agent_health").values()
+    damaged = project.folder / "published" / path
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    assert found.rows("executions") == project.rows("executions")
+    with pytest.raises(HealthAssetsError, match=rf"{path} is gone or damaged; remove it, and run"):
+        found.rows("agent_health")
+    damaged.unlink()
+    with pytest.raises(HealthAssetsError, match="is gone or damaged"):
+        found.rows("agent_health")
+    assert_same_tables(tables_of(published_by(project)), tables_of(project))
+
+
+def test_a_damaged_manifest_is_one_sentence(project: Project) -> None:
+    found = published_by(project)
+    (project.folder / "published" / MANIFEST).write_text("{")
+    with pytest.raises(HealthAssetsError, match=r"manifest.json is damaged; remove it, and publish the tables again"):
+        found.rows("executions")
+
+
+def test_tables_of_another_version_are_refused(project: Project) -> None:
+    found = published_by(project)
+    path = project.folder / "published" / MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema_version": 1}))
+    with pytest.raises(HealthAssetsError, match="published by another version of health-assets"):
+        found.rows("executions")
+
+
+def test_published_tables_are_not_written_to(in_duckdb: Project) -> None:
+    with pytest.raises(HealthAssetsError, match="holds published tables, which are only read"):
+        published_by(in_duckdb).change("DELETE FROM executions")
+
+
+def test_published_files_are_their_owners_alone(in_duckdb: Project) -> None:
+    folder = in_duckdb.folder / "published"
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("day=*"))} == {0o700}
+
+
+def test_a_folder_of_other_files_is_left_alone(in_duckdb: Project, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(HealthAssetsError, match="HEALTH_PUBLISHED must name a folder of its own"):
+        publish(in_duckdb.settings, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(in_duckdb: Project, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HealthAssetsError, match="cannot publish the tables in .*file"):
+        publish(in_duckdb.settings, tmp_path / "file")
+
+
+def test_a_folder_whose_name_is_a_pattern_is_read(in_duckdb: Project, tmp_path: Path) -> None:
+    folder = tmp_path / "h[1]*?"
+    publish(in_duckdb.settings, folder)
+    found = replace(in_duckdb, engine="published", url=str(folder))
+    assert found.rows("agent_health") == in_duckdb.rows("agent_health")
+
+
+def test_pandas_reads_the_files_that_the_manifest_names(in_duckdb: Project) -> None:
+    """As `docs/published-tables.md` says."""
+    folder = in_duckdb.folder / "published"
+    manifest = json.loads((folder / MANIFEST).read_text())
+    files = manifest["tables"]["agent_health"]["files"]
+    health = pd.concat(pd.read_parquet(folder / file["path"]) for file in files)
+    expected = in_duckdb.rows("agent_health")
+    assert len(health) == sum(file["rows"] for file in files) == len(expected)
+    assert health.health_score.sum() == pytest.approx(sum(row["health_score"] or 0 for row in expected))
+
+
+def test_duckdb_reads_the_views(in_duckdb: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = in_duckdb.folder / "published"
+    monkeypatch.chdir(folder)
+    with duckdb.connect() as connection:
+        connection.execute((folder / VIEWS).read_text())
+        found = connection.execute("SELECT count(*), min(hour) FROM agent_health").fetchone()
+    assert found == in_duckdb.query("SELECT count(*), min(hour) FROM agent_health")[0]
+
+
+def test_the_file_that_tells_of_a_change_is_the_manifest(in_duckdb: Project) -> None:
+    folder = in_duckdb.folder / "published"
+    assert account_file(Settings(warehouse=str(folder))) == folder / MANIFEST
+
+
+def test_a_run_of_the_command_line_publishes_and_a_report_reads_it(project: Project) -> None:
+    shutil.rmtree(project.folder / "published")
+    settings = {
+        "HEALTH_RAW": str(project.raw),
+        "HEALTH_TARGETS": str(project.targets_path),
+        "HEALTH_PUBLISHED": str(project.folder / "published"),
+    }
+    log_hour(project, HOURS.end, "next")
+    hours = ("--from", f"{HOURS.end:%Y-%m-%dT%H}", "--to", f"{HOURS.end + HOUR:%Y-%m-%dT%H}")
+    run = forked_command(
+        "materialize", *hours, "--warehouse", str(project.warehouse_path), "--system", "agent_health_model",
+        environment=settings,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    reports = [
+        forked_command("report", "--warehouse", str(warehouse)).stdout
+        for warehouse in (project.warehouse_path, project.folder / "published")
+    ]
+    assert reports[0] == reports[1]
+    assert "Fleet at 2026-06-08 04:00 UTC" in reports[0]
+
+
+def test_a_command_that_finds_all_hours_up_to_date_publishes_what_is_not(project: Project) -> None:
+    shutil.rmtree(project.folder / "published")
+    arguments = (
+        "materialize", "--from", "2026-06-07T03", "--to", "2026-06-07T04", "--system", "agent_health_model",
+        "--warehouse", str(project.warehouse_path), "--raw", str(project.raw),
+    )  # fmt: skip
+    assert forked_command(*arguments).returncode == 0
+    again = forked_command(*arguments, environment={"HEALTH_PUBLISHED": str(project.folder / "published")})
+    assert "up to date" in again.stdout
+    assert (project.folder / "published" / MANIFEST).exists()
+
+
+def test_a_run_that_cannot_publish_fails_and_its_rows_are_kept(project: Project) -> None:
+    log_hour(project, HOURS.end, "next")
+    hours = ("--from", f"{HOURS.end:%Y-%m-%dT%H}", "--to", f"{HOURS.end + HOUR:%Y-%m-%dT%H}")
+    run = forked_command(
+        "materialize", *hours, "--warehouse", str(project.warehouse_path), "--system", "agent_health_model",
+        environment={"HEALTH_RAW": str(project.raw), "HEALTH_PUBLISHED": str(project.raw)},
+    )  # fmt: skip
+    assert run.returncode == 1
+    assert "HEALTH_PUBLISHED must name a folder of its own" in run.stderr
+    assert HOURS.end in project.built_hours("system_health")
+
+
+def test_publishing_is_a_command_of_its_own(project: Project) -> None:
+    arguments = ("publish", "--warehouse", str(project.warehouse_path), "--folder", str(project.folder / "elsewhere"))
+    first, second = (forked_command(*arguments) for _ in range(2))
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr
+    assert first.stdout.startswith("published ")
+    assert "are up to date" in second.stdout
+    told = forked_command("publish", "--warehouse", str(project.warehouse_path))
+    assert told.returncode == 1
+    assert "nothing says where to publish; use --folder or HEALTH_PUBLISHED" in told.stderr
+
+
+def test_without_the_setting_nothing_is_published(project: Project) -> None:
+    assert publish_where_wanted(project.settings) is None
+
+
+def test_in_dagster_the_tables_are_published_by_the_last_asset_of_a_run(
+    project: Project, instance: dg.DagsterInstance
+) -> None:
+    shutil.rmtree(project.folder / "published")
+    log_hour(project, HOURS.end, "next")
+    settings = project.settings.model_copy(update={"published": project.folder / "published"})
+    definitions = build_definitions(settings, HourRange.of(HOURS.end), ["agent_health_model"])
+    result = definitions.resolve_job_def("materialize_hours").execute_in_process(
+        instance=instance, partition_key=f"{HOURS.end:%Y-%m-%d-%H:%M}"
+    )
+    [made] = result.asset_materializations_for_node("published_tables")
+    assert made.metadata["files"].value > 0
+    assert_same_tables(
+        tables_of(replace(project, engine="published", url=str(project.folder / "published"))), tables_of(project)
+    )
+
+
+def test_without_the_setting_dagster_has_no_such_asset(project: Project) -> None:
+    definitions = build_definitions(project.settings, HourRange.of(HOURS.start))
+    assert dg.AssetKey("published_tables") not in definitions.resolve_all_asset_keys()
+
+
+@pytest.fixture(scope="module")
+def of_documents(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """One with the tables that are served."""
+    return made(tmp_path_factory.mktemp("documents"), "duckdb")
+
+
+@pytest.fixture(scope="module")
+def answers(of_documents: Project) -> Iterator[dict[str, dict[str, bytes]]]:
+    """What a server says from the warehouse, and what it says from the published tables."""
+    published = published_by(of_documents)
+    [agent, *_] = {row["agent_id"] for row in of_documents.rows("agent_health")}
+    [session, *_] = [row["session_id"] for row in of_documents.rows("session_scores")]
+    paths = [f"/agents/{agent}/.well-known/agent-health", "/agents", "/models", f"/sessions/{session}", "/usage"]
+    said = {}
+    with readers_in_this_process():
+        for name, warehouse in (("warehouse", of_documents.warehouse_url), ("published", published.url)):
+            with served(warehouse, targets=of_documents.targets_path) as running:
+                said[name] = {path: running.ask(path).body for path in paths}
+    yield said
+
+
+def test_a_server_of_published_tables_answers_as_one_of_the_warehouse(answers: dict[str, dict[str, bytes]]) -> None:
+    assert answers["published"] == answers["warehouse"]
+    assert all(answers["warehouse"].values())
+
+
+def test_a_server_of_published_tables_needs_no_warehouse_and_takes_what_is_published_next(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("health_assets.apps.serving.refresher.LOOK_S", 0.1)
+    project.materialize(HOURS)
+    found = published_by(project)
+    with readers_in_this_process(), served(found.url, serve_refresh_s=0.1) as running:
+        first = running.status["data_hour"]
+        with project.warehouse.write():  # nobody waits for it
+            assert running.ask("/agents").status == 200
+        log_hour(project, HOURS.end, "next")
+        project.materialize(HourRange.of(HOURS.end))
+        published_by(project)
+        running.wait_for(lambda status: status["data_hour"] > first)
+        assert running.faults == []
+
+
+def test_pages_from_published_tables_keep_their_history_beside_them(of_documents: Project) -> None:
+    found = published_by(of_documents)
+    with readers_in_this_process(), served(found.url, pages=True, targets=of_documents.targets_path) as running:
+        running.wait_for_pages()
+        assert running.ask("/ui/sessions").status == 200
+    assert (of_documents.folder / "published.history").is_dir()
+
+
+def test_a_silence_is_refused_in_a_sentence(in_duckdb: Project) -> None:
+    found = published_by(in_duckdb)
+    told = forked_command(
+        "alerts", "silence", "--agent", "a", "--until", "3h", "--reason", "rest", "--warehouse", found.url
+    )
+    assert told.returncode == 1
+    assert "holds published tables, which are only read; name the warehouse itself" in told.stderr
+
+
+def test_every_table_is_published_or_private() -> None:
+    assert set(PUBLISHED) | PRIVATE == set(ALL_TABLES)
