@@ -96,9 +96,12 @@ def publish(settings: Settings, folder: Path, now: datetime | None = None) -> Pu
         now: the time.
 
     Raises:
-        HealthAssetsError: the folder holds something else or cannot be written, or as `Warehouse.read`.
+        HealthAssetsError: the warehouse is published tables, the folder holds something else or cannot be written, or
+            as `Warehouse.read`.
     """
     warehouse = Warehouse.of(settings)
+    if warehouse.is_read_only:
+        raise HealthAssetsError(f"{settings.warehouse} holds published tables; name the warehouse itself")
     try:
         with private_files(), _locked(folder):
             return _publish(folder, settings, warehouse, now or datetime.now(UTC))

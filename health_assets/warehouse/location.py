@@ -105,6 +105,13 @@ def account_file(settings: Settings) -> Path | None:
     return path / MANIFEST if is_published(path) else path
 
 
+def as_published(settings: Settings) -> Settings:
+    """The settings of who reads the published tables where HEALTH_PUBLISHED names them, and else the warehouse."""
+    if settings.published is None:
+        return settings
+    return settings.model_copy(update={"warehouse": str(settings.published)})
+
+
 def is_published(path: Path) -> bool:
     """Whether a path is a folder of published tables."""
     return (path / MANIFEST).is_file()

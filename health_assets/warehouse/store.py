@@ -81,6 +81,7 @@ class Warehouse:
         spark_ui: str | None = None,
     ) -> None:
         self._guard = guard
+        self._is_read_only = not is_spark(url) and not is_postgres(url) and is_published(path_of(url))
 
         def opened(place: str, *, is_ledger: bool = False) -> Place:
             """A database, which keeps a whole warehouse or the account of a lake."""
@@ -157,6 +158,11 @@ class Warehouse:
             HealthAssetsError: as `write`, or there is no warehouse yet.
         """
         return self._place.read()
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it is published tables."""
+        return self._is_read_only
 
     @property
     def is_distributed(self) -> bool:

@@ -17,6 +17,7 @@ import duckdb
 import pandas as pd
 import pytest
 
+from health_assets.apps.serving.writer_process import write
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
@@ -25,7 +26,7 @@ from health_assets.pipeline.publishing import publish, publish_where_wanted
 from health_assets.schema.catalog import ALL_TABLES
 from health_assets.warehouse.engines.published.manifest import KEPT_S, PRIVATE, PUBLISHED, read_manifest
 from health_assets.warehouse.engines.published.views import VIEWS
-from health_assets.warehouse.location import MANIFEST, account_file
+from health_assets.warehouse.location import MANIFEST, account_file, as_published
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import (
     FLEET,
@@ -299,7 +300,7 @@ def test_a_folder_of_other_files_is_left_alone(in_duckdb: Project, tmp_path: Pat
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(in_duckdb: Project, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(HealthAssetsError, match="cannot publish the tables in .*file"):
+    with pytest.raises(HealthAssetsError, match=r"cannot publish the tables in .*file"):
         publish(in_duckdb.settings, tmp_path / "file")
 
 
@@ -467,6 +468,23 @@ def test_pages_from_published_tables_keep_their_history_beside_them(of_documents
         running.wait_for_pages()
         assert running.ask("/ui/sessions").status == 200
     assert (of_documents.folder / "published.history").is_dir()
+
+
+def test_a_server_where_tables_are_published_reads_them_and_changes_the_warehouse(project: Project) -> None:
+    found = published_by(project)
+    settings = project.settings.model_copy(update={"published": project.folder / "published"})
+    assert as_published(settings).warehouse == found.url
+    wanted = {"agents": ["a"], "rules": [], "start": None, "until": "3h", "reason": "rest", "by": "me"}
+    silence_id = write(settings, {"silence": wanted, "patience_s": 5.0})
+    assert [row["silence_id"] for row in found.rows("alert_silences")] == [silence_id]
+    assert write(settings, {"end": silence_id, "patience_s": 5.0}) == silence_id
+    assert found.rows("alert_silences") == project.rows("alert_silences")
+
+
+def test_published_tables_are_not_published_again(project: Project, tmp_path: Path) -> None:
+    found = published_by(project)
+    with pytest.raises(HealthAssetsError, match="holds published tables; name the warehouse itself"):
+        publish(Settings(warehouse=found.url), tmp_path / "again")
 
 
 def test_a_silence_is_refused_in_a_sentence(in_duckdb: Project) -> None:

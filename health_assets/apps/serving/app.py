@@ -44,6 +44,7 @@ from health_assets.apps.serving.signature_routes import signature_routes
 from health_assets.apps.serving.vocabulary import SCHEMA_VERSION
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
+from health_assets.warehouse.location import as_published
 
 if TYPE_CHECKING:
     from health_assets.apps.serving.mcp_server.over_http import McpOverHttp
@@ -62,7 +63,7 @@ def create_app(
     """The application; its data is loaded and kept new while it runs.
 
     Args:
-        settings: the warehouse, the targets, and how to serve.
+        settings: the warehouse or its published tables, the targets, and how to serve.
         doors: recognizes callers.
         log: the access log, which runs as long as the application; None for none.
         on_fault: told in a sentence when refreshing the data fails; by default it goes to standard error.
@@ -71,11 +72,12 @@ def create_app(
         HealthAssetsError: the warehouse's URL names no file, the signing key cannot be used, or MCP clients cannot be
             answered.
     """
-    refresher = Refresher(settings, on_fault)
+    read = as_published(settings)
+    refresher = Refresher(read, on_fault)
     # a token that is withdrawn must not wait for a snapshot, which may take minutes
     tokens = Repeated("tokens", doors.refresh, lambda: settings.serve_refresh_s, on_fault)
-    sessions = Sessions(settings)
-    keeper = Keeper(settings, on_fault) if settings.pages else None
+    sessions = Sessions(read)
+    keeper = Keeper(read, on_fault) if settings.pages else None
     requests = RequestCounts()
     signer = DocumentSigner(settings.signing_key) if settings.signing_key else None
     service = Service(settings, doors, refresher, sessions, Metrics(settings, refresher, requests))

@@ -17,7 +17,7 @@ from health_assets.core.settings import Settings
 UNREADABLE = "unreadable"
 NOT_STARTED = "not started"
 NEEDED = {
-    "warehouse", "lake", "ledger", "targets", "window_hours", "lookback_hours", "min_agents_per_aggregate",
+    "warehouse", "lake", "ledger", "published", "targets", "window_hours", "lookback_hours", "min_agents_per_aggregate",
     "history_days", "raw", "max_unpacked_gib", "max_packing_ratio",
 }  # fmt: skip
 """Settings that a reader needs; the tokens it does not."""

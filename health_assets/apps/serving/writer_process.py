@@ -9,12 +9,17 @@ while somebody else holds the warehouse:
 The reply is the id of the silence.
 """
 
+import logging
 from typing import Any
 
 from health_assets.apps.alerts.silencing import Silences
 from health_assets.apps.serving.process_loop import answer_requests
 from health_assets.apps.serving.reader_process import warehouse_of
+from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
+from health_assets.pipeline.publishing import publish_where_wanted
+
+_log = logging.getLogger(__name__)
 
 
 def write(settings: Settings, request: dict[str, Any]) -> str:
@@ -24,9 +29,12 @@ def write(settings: Settings, request: dict[str, Any]) -> str:
         HealthAssetsError: it cannot be made, or the warehouse is held.
     """
     silences = Silences(warehouse_of(settings, request["patience_s"]))
-    if "end" in request:
-        return silences.end(request["end"]).silence_id
-    return silences.add(**request["silence"]).silence_id
+    changed = silences.end(request["end"]) if "end" in request else silences.add(**request["silence"])
+    try:
+        publish_where_wanted(settings)
+    except HealthAssetsError as error:  # the silence holds, and the next publication has it
+        _log.warning("%s", error)
+    return changed.silence_id
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from health_assets.apps.serving.sessions import Sessions
 from health_assets.apps.serving.tokens import Role
 from health_assets.apps.serving.view import View
 from health_assets.core.settings import Settings
+from health_assets.warehouse.location import as_published
 
 READER_TIMEOUT_S = 55.0
 """How long an answer from the warehouse may take; clients wait for a minute, and nobody else waits here."""
@@ -47,15 +48,16 @@ def serve_stdio(settings: Settings, role: Role, user: str, on_fault: Callable[[s
         HealthAssetsError: the warehouse's URL names no file.
     """
     logging.getLogger("mcp").setLevel(logging.ERROR)  # what a client does wrong is no event
-    settings = settings.model_copy(update={"history": own_history(settings)})
-    keeper, sessions = Keeper(settings, on_fault), Sessions(settings, READER_TIMEOUT_S)
+    read = as_published(settings)
+    read = read.model_copy(update={"history": own_history(read)})
+    keeper, sessions = Keeper(read, on_fault), Sessions(read, READER_TIMEOUT_S)
     pages = Pages(settings, keeper)
     keeper.on_taken = pages.forget_older
     backend = Backend(
         settings=settings,
         keeper=keeper,
         pages=pages,
-        service=_service(settings, sessions, on_fault),
+        service=_service(read, sessions, on_fault),
         changes=Changes(settings, keeper, pages, on_fault),
     )
     caller = Caller(name=user, standing=role, view=View(is_full=role == "operate", is_operators=True))
