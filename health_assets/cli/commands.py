@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -239,19 +239,28 @@ def dev(
 ) -> None:
     """Start Dagster's page with its schedules and sensors, for logs of your own or else for the demo."""
     from health_assets.cli.demo import Demo
-    from health_assets.cli.dev import WHOLE_LINEAGE, command, replace_process, unseen_hours, what_to_show, with_home
+    from health_assets.cli.dev import WHOLE_LINEAGE, command, replace_process, what_to_show, with_home
     from health_assets.core.settings import load_settings
 
     with readable_errors():
         shown_here = what_to_show(load_settings(), Demo(folder), os.environ, is_demo_wanted=demo)
-        unseen = None if shown_here.environment else unseen_hours(load_settings(), os.environ)
         environment = with_home({**os.environ, **shown_here.environment})
         console.print(f"{shown_here.sentence}: http://{host}:{port} (Ctrl-C stops)", soft_wrap=True)
         console.print(f"the whole lineage: http://{host}:{port}{WHOLE_LINEAGE}", soft_wrap=True)
-        if unseen:
-            console.print(unseen, soft_wrap=True, markup=False, highlight=False)
+        if not shown_here.environment and (told := _report_unseen(environment)):
+            console.print(told, soft_wrap=True, markup=False, highlight=False)
         sys.stdout.flush()
         replace_process(command(host, port), environment)
+
+
+def _report_unseen(environment: Mapping[str, str]) -> str | None:
+    """Tell the Dagster of an environment of what was materialized without it; a sentence, if that is anything."""
+    with console.status("looking for what Dagster does not know"), without_collections():
+        from health_assets.cli.dagster_history import report_unseen_here
+        from health_assets.core.settings import load_settings
+
+        os.environ.update(environment)
+        return report_unseen_here(load_settings(), datetime.now(UTC))
 
 
 @app.command()

@@ -64,7 +64,7 @@ def run_in_dagster(
     settings, run_id = pipeline.settings, str(uuid.uuid4())
     with (
         ended_by_sigint(),
-        _instance() as instance,
+        instance_here() as instance,
         WriteLock(instance, settings, run_id, this_command(), say=say) as write_lock,
     ):
         with ended_by_sigterm():
@@ -90,7 +90,7 @@ def write_lock_among_runs(settings: Settings, say: Callable[[str], None]) -> Ite
         say: told which run has to be waited for, if any.
     """
     with (
-        _instance() as instance,
+        instance_here() as instance,
         WriteLock(instance, settings, str(uuid.uuid4()), this_command(), say=say) as write_lock,
         ended_by_sigterm(),
     ):
@@ -142,7 +142,7 @@ def _error_outside_steps(result: dg.ExecuteInProcessResult) -> tuple[str, bool]:
 
 
 @contextmanager
-def _instance() -> Iterator[dg.DagsterInstance]:
+def instance_here() -> Iterator[dg.DagsterInstance]:
     """The user's Dagster instance.
 
     Raises:

@@ -99,16 +99,6 @@ def replace_process(arguments: list[str], environment: Mapping[str, str]) -> NoR
     os.execve(arguments[0], arguments, environment)
 
 
-def unseen_hours(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """The sentence for a Dagster that starts without records while the warehouse has tables; None for any other."""
-    if home_here(environment) or Path(CONFIGURATION).exists() or not Path(settings.warehouse).exists():
-        return None
-    return (
-        "Dagster keeps records of runs from now on: hours materialized before are in the warehouse, and it shows their "
-        "assets as never materialized (`health-assets materialize --full-refresh` makes them on its page)"
-    )
-
-
 def with_home(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment with a home for Dagster, which is made where nothing says one.
 

@@ -13,7 +13,7 @@ import dagster as dg
 import pytest
 
 from health_assets.cli.demo import Demo
-from health_assets.cli.dev import command, unseen_hours, what_to_show, with_home
+from health_assets.cli.dev import command, what_to_show, with_home
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, KEY_FORMAT, floor_hour
 from health_assets.core.settings import load_settings
@@ -102,18 +102,6 @@ def test_dagster_is_started_for_the_workspace_of_the_folder_or_else_for_the_pack
     assert Path(path).read_bytes() == (REPOSITORY / "workspace.yaml").read_bytes()
     (folder / "workspace.yaml").touch()
     assert command("127.0.0.1", 3001)[-2:] == ["--workspace", "workspace.yaml"]
-
-
-def test_a_dagster_without_records_beside_a_warehouse_is_told_in_one_line(folder: Path) -> None:
-    assert unseen_hours(load_settings(), {}) is None, "there is no warehouse either"
-    warehouse = Path(load_settings().warehouse)
-    warehouse.parent.mkdir(parents=True)
-    warehouse.touch()
-    told = unseen_hours(load_settings(), {})
-    assert told and "never materialized" in told and "\n" not in told
-    assert unseen_hours(load_settings(), {"DAGSTER_HOME": str(folder)}) is None
-    with_home({})
-    assert unseen_hours(load_settings(), {}) is None, "commands keep their records there from then on"
 
 
 ENDED_LIKE_DAGSTER = """
