@@ -108,7 +108,7 @@ def build_definitions(
         schedules.append(survey_schedule(names[SURVEY_JOB], settings, placement))
     upkeep = _upkeep(settings, placement)
     sensors = [
-        late_logs_sensor(names[JOB], settings, _start_of(partitions), placement),
+        late_logs_sensor(names[JOB], settings, _start_of(partitions), placement, tables),
         alerts_sensor(settings, placement),
     ]
     return dg.Definitions(

@@ -15,6 +15,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
 from health_assets.defs.partitions import hours_of_tags, hours_tags
 from health_assets.defs.placement import STANDALONE, Placement
+from health_assets.defs.publishing import NAME as PUBLISHED_TABLES
 from health_assets.defs.schedules import NOTHING_YET, default_sensor_status
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.unfinished_runs import unfinished_runs
@@ -27,7 +28,7 @@ from health_assets.pipeline.log_ingestion import TooMuchToLoadError, load_new_lo
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.check_names import MOST_REJECTED_SHARE
-from health_assets.systems.declared_assets import SYSTEMS
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.due_hours import DueRun, first_late_hour, late_hours
 from health_assets.systems.formula_versions import older_results
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
@@ -44,7 +45,11 @@ LOSSES_TOLD = 3
 
 
 def late_logs_sensor(
-    job_name: str, settings: Settings, offered_from: datetime = EARLIEST, placement: Placement = STANDALONE
+    job_name: str,
+    settings: Settings,
+    offered_from: datetime = EARLIEST,
+    placement: Placement = STANDALONE,
+    tables: Collection[str] = DERIVED.keys(),
 ) -> dg.SensorDefinition:
     """Load new and changed files, and request the hours that they touch and every later hour that depends on them.
 
@@ -57,7 +62,8 @@ def late_logs_sensor(
         job_name: the job that materializes hours.
         settings: where logs and warehouse are, and the first hour that is looked after.
         offered_from: the first hour that Dagster's pages offered when the definitions were loaded.
-        placement: the name of the sensor.
+        placement: the name of the sensor, and the keys of its assets.
+        tables: the assets of the job.
     """
     first_hour = settings.first_hour or EARLIEST
 
@@ -89,7 +95,9 @@ def late_logs_sensor(
                 return dg.SkipReason(NOTHING_YET)
             requests = _loaded(context, pipeline, newest)
             with pipeline.read() as session:
-                requests += [_request(now, one) for one in late_hours(session, settings, newest, now, under_way)]
+                late = late_hours(session, settings, newest, now, under_way, tables)
+                last_assets = [PUBLISHED_TABLES] if settings.published else []
+                requests += [_request(now, one, last_assets, placement) for one in late]
                 if requests:
                     return dg.SensorResult(requests)
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
@@ -129,13 +137,14 @@ def _write_lock(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> Iter
         yield replace(pipeline, write_lock=write_lock)
 
 
-def _request(now: datetime, due: DueRun) -> dg.RunRequest:
+def _request(now: datetime, due: DueRun, last_assets: Sequence[str], placement: Placement) -> dg.RunRequest:
     """A run of some hours, of all assets or of some systems', for the same cause once an hour at most."""
-    assets = [asset for system in due.systems for asset in SYSTEMS[system]]
+    assets = [asset.name for system in due.systems for asset in SYSTEMS[system]]
+    assets += last_assets if assets else []
     return dg.RunRequest(
         run_key=f"{floor_hour(now):{KEY_FORMAT}} {due.hours} {due.dedup_key}",
         tags={**hours_tags(due.hours), ONLY_STALE_TAG: "true"},
-        asset_selection=[dg.AssetKey(asset.name) for asset in assets] or None,
+        asset_selection=placement.keys(assets) or None,
     )
 
 

@@ -13,12 +13,19 @@ from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous, fl
 from health_assets.core.settings import Settings
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import is_among
+from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.fingerprints import RECORDS, upstream
 from health_assets.pipeline.first_hour import EARLIEST
 from health_assets.pipeline.planning import catch_up, late_ranges, newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.formula_versions import OlderResults, newest_first, older_results
-from health_assets.systems.stale_partitions import all_statuses, missing_systems, stale_by_own_hour, stale_hours
+from health_assets.systems.stale_partitions import (
+    Statuses,
+    all_statuses,
+    missing_systems,
+    stale_by_own_hour,
+    stale_hours,
+)
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.ledger import Ledger
@@ -143,7 +150,12 @@ def next_due_at(session: Session, settings: Settings, now: datetime) -> datetime
 
 
 def late_hours(
-    session: Session, settings: Settings, newest: datetime, now: datetime, under_way: Collection[datetime] = ()
+    session: Session,
+    settings: Settings,
+    newest: datetime,
+    now: datetime,
+    under_way: Collection[datetime] = (),
+    tables: Collection[str] = DERIVED.keys(),
 ) -> list[DueRun]:
     """Hours that are late or of older formulas.
 
@@ -153,24 +165,31 @@ def late_hours(
         newest: the newest hour that may be late.
         now: the time, aware.
         under_way: hours that another run makes, and that are left to it.
+        tables: the assets that runs can make.
     """
+    systems = [system for system, assets in SYSTEMS.items() if all(one.name in tables for one in _of_runs(assets))]
     last = PartitionStates(session).newest(SCORED_ASSET, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
     start = first_late_hour(session, settings, known.start, now)
     span = HourRange(min(start, newest + HOUR), newest + HOUR)
-    older = older_results(session, known, settings)
-    missing = _missing(session, settings, span)
+    older = [results for results in older_results(session, known, settings) if results.system in systems]
+    missing = _missing(session, settings, span, systems)
     whole = missing.pop(ALL_SYSTEMS, set())
     of_some = set().union(*missing.values())
-    late = _late(session, settings, known, span, older, of_some) | whole
+    statuses = all_statuses(session, known, settings, tables)
+    late = _late(session, settings, known, span, older, of_some, statuses) | whole
     made = {*under_way, *late}
     due = _runs(session, [late - set(under_way)], ALL_SYSTEMS)
-    for systems, some in missing.items():
-        due += _runs(session, newest_first(some - made), systems)
+    for lacking, some in missing.items():
+        due += _runs(session, newest_first(some - made), lacking)
     for results in older:
         dedup_key = f"{results.system} {results.version} {len(results.due)}"
         due += _runs(session, results.newest(made), (results.system,), dedup_key)
     return due
+
+
+def _of_runs(assets: Iterable[Derived]) -> list[Derived]:
+    return [asset for asset in assets if not asset.is_external]
 
 
 def _runs(
@@ -184,13 +203,15 @@ def _runs(
     ]
 
 
-def _missing(session: Session, settings: Settings, hours: HourRange) -> dict[tuple[str, ...], set[datetime]]:
-    """By scoring systems, the hours of which they never made an asset; they are made together.
+def _missing(
+    session: Session, settings: Settings, hours: HourRange, systems: Collection[str]
+) -> dict[tuple[str, ...], set[datetime]]:
+    """By scoring systems among some, the hours of which they never made an asset; they are made together.
 
     Where a check of an asset failed that they are made from, its system is among them: it is judged again before
     anything is made from it. Systems alone cannot be made of hours that look back on what retention dropped.
     """
-    lacking = missing_systems(session, hours)
+    lacking = missing_systems(session, hours, systems)
     if not lacking:
         return {}
     failed = Fingerprints(session).failed_checks([*RECORDS, *DERIVED], HourRange(min(lacking), max(lacking) + HOUR))
@@ -201,10 +222,10 @@ def _missing(session: Session, settings: Settings, hours: HourRange) -> dict[tup
     dropped_until = PartitionStates(session).dropped_until()
     alone_from = hours.start if dropped_until is None else dropped_until + 2 * (settings.reach_hours - 1) * HOUR
     found: dict[tuple[str, ...], set[datetime]] = {}
-    for hour, systems in lacking.items():
+    for hour, own in lacking.items():
         failing = {check.asset for check in failed if check.is_error and hour in check.hours}
-        judged = failing & set().union(*(sources[system] for system in systems))
-        together = systems | {system_of[asset] for asset in judged if asset in system_of}
+        judged = failing & set().union(*(sources[system] for system in own))
+        together = own | {system_of[asset] for asset in judged if asset in system_of}
         is_whole = hour < alone_from or not judged.isdisjoint(RECORDS) or len(together) == len(SYSTEMS)
         names = ALL_SYSTEMS if is_whole else tuple(name for name in SYSTEMS if name in together)
         found.setdefault(names, set()).add(hour)
@@ -258,6 +279,7 @@ def _late(
     span: HourRange,
     older: list[OlderResults],
     of_some: AbstractSet[datetime],
+    statuses: Statuses,
 ) -> set[datetime]:
     """Hours with changed or never scored records, hours with changed components, and all that depend on them.
 
@@ -271,7 +293,6 @@ def _late(
     # hours that a run looked back on, and those of a run that died, have raw logs and no score
     unscored = {file_slice.hour for file_slice in ledger.not_materialized(SCORED_ASSET) if file_slice.hour in span}
     alone = {file_slice.hour for file_slice in new} | unscored - of_some
-    statuses = all_statuses(session, known, settings)
     components, scores = stale_hours(statuses, older)
     touched |= stale_by_own_hour(statuses)
     until = min(max({known.end - HOUR, *touched, *alone}), newest) + HOUR

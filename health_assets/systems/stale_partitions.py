@@ -20,9 +20,11 @@ Statuses = Mapping[str, Mapping[datetime, PartitionStatus]]
 """By asset and hour, the status."""
 
 
-def all_statuses(session: Session, hours: HourRange, settings: Settings) -> Statuses:
-    """The statuses of these hours of every computed asset, with one query each."""
-    return {name: statuses_of(session, asset, hours, settings) for name, asset in DERIVED.items()}
+def all_statuses(
+    session: Session, hours: HourRange, settings: Settings, tables: Collection[str] = DERIVED.keys()
+) -> Statuses:
+    """The statuses of these hours of every computed asset, or of those among some tables, with one query each."""
+    return {name: statuses_of(session, asset, hours, settings) for name, asset in DERIVED.items() if name in tables}
 
 
 def stale_hours(statuses: Statuses, older: Sequence[OlderResults] = ()) -> tuple[set[datetime], set[datetime]]:
@@ -31,29 +33,31 @@ def stale_hours(statuses: Statuses, older: Sequence[OlderResults] = ()) -> tuple
     Hours that an asset never had are `missing_systems`'.
 
     Args:
-        statuses: the statuses of all assets.
+        statuses: the statuses of assets.
         older: what older versions of formulas made; scores that are brought up to date for it are left out, and so are
             hours that keep an older version, of all systems, lest what retention dropped comes back for them.
     """
     components, scores = set(), set()
     due = {asset.name: results.due for results in older for asset in SYSTEMS[results.system]}
-    for name, asset in DERIVED.items():
-        made = _made(statuses[name])
-        stale = {hour for hour, status in statuses[name].items() if status.is_stale}
-        if asset.is_component:
+    for name, own in statuses.items():
+        made = _made(own)
+        stale = {hour for hour, status in own.items() if status.is_stale}
+        if DERIVED[name].is_component:
             components |= stale & made
         else:
             scores |= stale & made - due.get(name, frozenset())
     return components, scores.difference(*(results.kept for results in older))
 
 
-def missing_systems(session: Session, hours: HourRange) -> dict[datetime, set[str]]:
-    """By hour, the scoring systems of which an asset never had it, of the hours that any score had.
+def missing_systems(
+    session: Session, hours: HourRange, systems: Collection[str] = SYSTEMS.keys()
+) -> dict[datetime, set[str]]:
+    """By hour, those of some scoring systems of which an asset never had it, of the hours that any score had.
 
     Runs make scores of the requested hours alone, and components of their look-back, too. An hour that was made without
     rows, or whose rows retention dropped, is not missing.
     """
-    system_of = {asset.name: system for system, assets in SYSTEMS.items() for asset in assets if not asset.is_external}
+    system_of = {asset.name: system for system in systems for asset in SYSTEMS[system] if not asset.is_external}
     scores = [name for name in system_of if not DERIVED[name].is_component]
     lacking = PartitionStates(session).never_made(system_of, scores, hours)
     return {hour: {system_of[asset] for asset in assets} for hour, assets in lacking.items()}
@@ -63,9 +67,9 @@ def stale_by_own_hour(statuses: Statuses) -> set[datetime]:
     """Materialized hours of components that are stale by inputs of the same hour."""
     return {
         hour
-        for name, asset in DERIVED.items()
-        if asset.is_component
-        for hour, status in statuses[name].items()
+        for name, own in statuses.items()
+        if DERIVED[name].is_component
+        for hour, status in own.items()
         if status.is_materialized and status.is_stale_by_own_hour
     }
 

@@ -204,3 +204,21 @@ def test_texts_in_quotes_and_files_of_other_components_are_left_alone(tmp_path: 
         encoding="utf-8",
     )
     refuse_misread_numbers(tmp_path / "defs.yaml", "HealthAssetsComponent")
+
+
+def test_the_sensor_of_an_embedded_project_asks_for_its_own_assets_alone(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    """Hours lack the systems that are not defined, and for good."""
+    world = World.at(tmp_path)
+    for hour in HOURS:
+        world.write(f"{hour:%H}.jsonl", [*_lines(hour)])
+    made = defined(component(tmp_path, systems=["model_health"], key_prefix="a"))
+    job = made.resolve_job_def("a_health_materialize_hours")
+    assert job.execute_in_process(instance=instance, partition_key=f"{HOURS[0]:{KEY_FORMAT}}").success
+    [sensor] = [own for own in made.sensors if own.name == "a_health_late_logs"]
+    with dg.build_sensor_context(instance=instance, resources=dict(made.resources or {})) as context:
+        asked = sensor.evaluate_tick(context).run_requests
+    own = made.resolve_asset_graph().get_all_asset_keys()
+    assert {key for request in asked for key in request.asset_selection or ()} <= own
+    assert [request.tags["dagster/partition"] for request in asked] == [f"{HOURS[1]:{KEY_FORMAT}}"]
