@@ -104,8 +104,8 @@ def silence(
         details = {name: str(value) for name, value in wanted.items() if value and name != "now"}
         with audited(settings, "alerts silence", **details, warehouse=warehouse_name(settings)):
             added = silences.add(**wanted)
-            publish_where_wanted(settings)
         console.print(f"silence {added.silence_id} is added.", markup=False, highlight=False)
+        publish_where_wanted(settings)
 
 
 def _ask(sentence: str) -> None:
@@ -146,8 +146,8 @@ def unsilence(
         settings = settings_of(None, None, warehouse)
         with audited(settings, "alerts unsilence", silence=silence_id, warehouse=warehouse_name(settings)):
             ended = Silences(Warehouse.of(settings)).end(silence_id)
-            publish_where_wanted(settings)
         console.print(f"silence {ended.silence_id} ({ended.scope}) is ended.", markup=False, highlight=False)
+        publish_where_wanted(settings)
 
 
 @alerts_app.command()
@@ -197,9 +197,11 @@ def _tell_now(settings: "Settings", path: Path | None) -> None:
         from health_assets.apps.alerts.config import load_alerts
         from health_assets.apps.alerts.ticking import tick
         from health_assets.core.targets import load_targets
+        from health_assets.pipeline.publishing import publish_where_wanted
 
         done = tick(settings, load_alerts(path), load_targets(settings.targets), datetime.now(UTC))
     console.print(f"{done}.", markup=False)
+    publish_where_wanted(settings)
 
 
 def _show_alerts(settings: "Settings", days: int, *, is_configured: bool) -> bool:

@@ -176,8 +176,8 @@ def prune(
             write_lock_of_command(settings, say) as write_lock,
         ):
             pruned = prune_now(Pipeline(settings=settings, write_lock=write_lock), older_than_days)
-            publish_where_wanted(settings)
         print_pruned(console, pruned)
+        publish_where_wanted(settings)
 
 
 @app.command()

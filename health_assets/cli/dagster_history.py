@@ -16,6 +16,7 @@ from health_assets.core.wording import counted
 from health_assets.defs.partitions import hourly_partitions
 from health_assets.defs.placement import STANDALONE
 from health_assets.defs.results import PARTITION_ROW_COUNT
+from health_assets.defs.write_lock.recorded_warehouse import note_warehouse
 from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.warehouse.partition_states import PartitionStates, WrittenRows
@@ -23,6 +24,8 @@ from health_assets.warehouse.store import Warehouse
 
 MOST_EVENTS = 3000
 """Dagster stores each by itself, which takes 2 to 6 ms."""
+MATERIALIZED = "MATERIALIZED"
+"""Status of a partition, of an enumeration that Dagster does not export."""
 DESCRIPTION = "Materialized by a run without Dagster."
 
 
@@ -49,6 +52,7 @@ def report_unseen_here(settings: Settings, now: datetime) -> str | None:
     """`report_unseen` to the Dagster of this folder or of DAGSTER_HOME; a sentence, None where it lacks nothing."""
     try:
         with instance_here() as instance:
+            note_warehouse(instance, settings)
             reported = report_unseen(settings, instance, now)
     except NoWarehouseError:
         return None
@@ -83,14 +87,15 @@ def report_unseen(settings: Settings, instance: dg.DagsterInstance, now: datetim
 
 
 def _unseen(instance: dg.DagsterInstance, asset: str, written: dict[str, WrittenRows]) -> dict[datetime, WrittenRows]:
-    """The hours that an asset has in the warehouse and Dagster has no materialization of."""
+    """The hours that an asset has in the warehouse and that Dagster does not count as materialized."""
     there = {datetime.fromisoformat(hour): rows for hour, rows in written.items() if not rows.is_dropped}
     if not there:
         return {}
     keys = {hour: f"{hour:{KEY_FORMAT}}" for hour in there}
     partitions = hourly_partitions(HourRange(min(there), max(there) + HOUR))
     statuses = instance.get_status_by_partition(STANDALONE.key(asset), [*keys.values()], partitions) or {}
-    return {hour: rows for hour, rows in there.items() if statuses.get(keys[hour]) is None}
+    seen = {key for key, status in statuses.items() if status and status.value == MATERIALIZED}
+    return {hour: rows for hour, rows in there.items() if keys[hour] not in seen}
 
 
 def _materialization(asset: str, hour: datetime, rows: WrittenRows) -> dg.AssetMaterialization:

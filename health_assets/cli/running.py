@@ -93,6 +93,8 @@ def _publish(settings: Settings) -> str | None:
         publish_where_wanted(settings)
     except HealthAssetsError as error:
         return str(error)
+    except Exception:
+        return f"internal error while the tables were published: {traceback.format_exc()}"
     return None
 
 

@@ -26,6 +26,7 @@ from health_assets.core.terminal import printable
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.partition_selection import select_hours
+from health_assets.pipeline.publishing import publish_where_wanted
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.validation import import_great_expectations
 from health_assets.systems.due_hours import DueRun, due_hours, next_due_at, running_hour_due
@@ -114,6 +115,7 @@ class Worker:
         settings, now = self._pipeline.settings, self._pipeline.clock()
         try:
             done = tick_alerts(settings, load_alerts(file), self._pipeline.load_targets(), now)
+            publish_where_wanted(settings)
         except NoWarehouseError:
             return  # nothing was made yet
         except HealthAssetsError as error:

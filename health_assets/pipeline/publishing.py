@@ -3,32 +3,30 @@
 What belongs here: which periods changed, their files, and forgetting old files. What does not: the manifest and reading
 (`warehouse.engines.published`), and when to publish (`cli`, `defs`).
 
-A table has a file for each UTC day, and for each hour of the newest day, so that a run rewrites little. Rows are sorted
+A table has a file for each UTC day, and for each hour of the newest two, so that a run rewrites little. Rows are sorted
 by key within a file, so that readers skip what they do not look for.
 """
 
 import fcntl
 import hashlib
-import json
 import os
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from ibis import ir
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.hours import EVER, HourGroups
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.private_files import make_private_folder, private_files
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
-from health_assets.schema.catalog import columns_of, describe, key_of
+from health_assets.schema.catalog import SCHEMA_VERSION, columns_of, describe, key_of
 from health_assets.scoring.relations import of_hours
 from health_assets.warehouse.engines.published.manifest import (
     KEPT_S,
@@ -41,13 +39,18 @@ from health_assets.warehouse.engines.published.manifest import (
     write_manifest,
 )
 from health_assets.warehouse.engines.published.views import VIEWS, views_sql
-from health_assets.warehouse.location import MANIFEST, ledger_of
+from health_assets.warehouse.location import MANIFEST, ledger_of, warehouse_name
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
+from health_assets.warehouse.write_marks import DAY as DAY_FORMAT
+from health_assets.warehouse.write_marks import HOUR as HOUR_FORMAT
+from health_assets.warehouse.write_marks import Marks, write_marks
 
 ROWS_PER_GROUP = 65_536
 LOCK = "publishing.lock"
+LOOK_S = 0.1
+"""How often a folder is looked at where somebody else publishes."""
 ALL = "all"
 """Period of a table without hours."""
 
@@ -76,16 +79,22 @@ class Publication:
         return f"published {counted(self.rows, 'row')} in {counted(self.files, 'file')} to {self.folder}."
 
 
-def publish_where_wanted(settings: Settings, now: datetime | None = None) -> Publication | None:
+def publish_where_wanted(settings: Settings, patience_s: float | None = None) -> Publication | None:
     """`publish` where HEALTH_PUBLISHED names a folder; None where it names none.
 
     Raises:
         HealthAssetsError: as `publish`.
     """
-    return None if settings.published is None else publish(settings, settings.published, now)
+    return None if settings.published is None else publish(settings, settings.published, patience_s)
 
 
-def publish(settings: Settings, folder: Path, now: datetime | None = None) -> Publication:
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def publish(
+    settings: Settings, folder: Path, patience_s: float | None = None, clock: Callable[[], datetime] = _now
+) -> Publication:
     """Write what changed in the warehouse since the last publication, and replace the manifest.
 
     Nothing is written where nothing changed.
@@ -93,48 +102,64 @@ def publish(settings: Settings, folder: Path, now: datetime | None = None) -> Pu
     Args:
         settings: which warehouse, read in one session.
         folder: where to publish.
-        now: the time.
+        patience_s: how long to wait for the warehouse, and for somebody else who publishes there; by default
+            HEALTH_LOCK_TIMEOUT_S.
+        clock: tells the time.
 
     Raises:
-        HealthAssetsError: the warehouse is published tables, the folder holds something else or cannot be written, or
-            as `Warehouse.read`.
+        HealthAssetsError: the warehouse is published tables, the folder holds something else, somebody else publishes
+            there for too long, or it cannot be written; or as `Warehouse.read`.
     """
-    warehouse = Warehouse.of(settings)
+    warehouse = Warehouse.of(settings, lock_timeout_s=patience_s)
     if warehouse.is_read_only:
         raise HealthAssetsError(f"{settings.warehouse} holds published tables; name the warehouse itself")
     try:
-        with private_files(), _locked(folder):
-            return _publish(folder, settings, warehouse, now or datetime.now(UTC))
+        with private_files(), _locked(folder, settings.lock_timeout_s if patience_s is None else patience_s):
+            return _publish(folder, settings, warehouse, clock)
     except OSError as error:
-        raise HealthAssetsError(f"cannot publish the tables in {folder}: {error.strerror or error}") from error
+        raise _unwritten(folder, error) from error
 
 
-def _publish(folder: Path, settings: Settings, warehouse: Warehouse, now: datetime) -> Publication:
-    source = hashlib.sha256(ledger_of(settings).encode()).hexdigest()[:16]
-    before = read_manifest(folder) or Manifest(warehouse=source)
-    if before.warehouse != source:  # what readers of the old one look at stays a while
-        replaced = before.replaced | dict.fromkeys(before.paths(), now)
+def _unwritten(folder: Path, error: OSError) -> HealthAssetsError:
+    return HealthAssetsError(f"cannot publish the tables in {folder}: {error.strerror or error}")
+
+
+def _publish(folder: Path, settings: Settings, warehouse: Warehouse, clock: Callable[[], datetime]) -> Publication:
+    source = hashlib.sha256(warehouse_name(ledger_of(settings)).encode()).hexdigest()[:16]
+    before = read_manifest(folder, of_any_version=True) or Manifest(warehouse=source)
+    if (before.warehouse, before.schema_version) != (source, SCHEMA_VERSION):  # its readers keep its files for a while
+        replaced = before.replaced | dict.fromkeys(before.paths(), clock())
         before = Manifest(warehouse=source, version=before.version, replaced=replaced)
     _forget_lost(folder, before)
     _remove_unlisted(folder, before)
     writer = _Writer(folder, before.version + 1)
     with warehouse.read() as session:
-        tables = {name: writer.table(session, name, before.tables.get(name), now) for name, now in _periods(session)}
-    after = Manifest(warehouse=source, version=before.version + 1, published_at=now, tables=tables)
-    if after.tables != before.tables:
-        kept = now - timedelta(seconds=KEPT_S)
-        after.replaced = {path: at for path, at in before.replaced.items() if at > kept}
-        after.replaced |= dict.fromkeys(before.paths() - after.paths(), now)
+        tables = {name: writer.table(session, name, before.tables.get(name), now) for name, now in _marks(session)}
+    version = before.version
+    if tables != before.tables:
+        version += 1
         writer.make_durable()
+        after = Manifest(warehouse=source, version=version, published_at=clock(), tables=tables)
+        kept_from = after.published_at - timedelta(seconds=KEPT_S)
+        after.replaced = {path: at for path, at in before.replaced.items() if at > kept_from}
+        after.replaced |= dict.fromkeys(before.paths() - after.paths(), after.published_at)
         write_manifest(folder, after)
         replace_file(folder / VIEWS, views_sql(after))
     return Publication(
         folder=folder,
-        version=after.version if after.tables != before.tables else before.version,
+        version=version,
         files=len(writer.written),
         rows=sum(file.rows for file in writer.written),
         size_bytes=sum(file.size_bytes for file in writer.written),
     )
+
+
+def _marks(session: Session) -> Iterator[tuple[str, Marks]]:
+    """The marks of every table that is published."""
+    hourly = [table for table in PUBLISHED if "hour" in columns_of(table)]
+    marks = write_marks(session, hourly)
+    for table in PUBLISHED:
+        yield table, marks[table] if table in marks else {ALL: _digest_of_rows(session, table)}
 
 
 class _Writer:
@@ -150,30 +175,28 @@ class _Writer:
         self._version = version
         self.written: list[PublishedFile] = []
 
-    def table(
-        self, session: Session, name: str, before: PublishedTable | None, periods: Mapping[str, "_Period"]
-    ) -> PublishedTable:
+    def table(self, session: Session, name: str, before: PublishedTable | None, marks: Marks) -> PublishedTable:
         """The table as it is to be published: files of periods with other marks are written, all others kept."""
         known = before or PublishedTable()
-        after = PublishedTable()
-        for period, now in periods.items():
-            is_known = known.marks.get(period) == now.mark
-            file = known.files.get(period) if is_known else self._write(session, name, period, now.hours)
-            after.marks[period] = now.mark
+        after = PublishedTable(marks=marks)
+        for period, mark in marks.items():
+            is_known = known.marks.get(period) == mark
+            file = known.files.get(period) if is_known else self._write(session, name, period)
             if file is not None:
                 after.files[period] = file
         return after
 
-    def _write(self, session: Session, name: str, period: str, hours: HourGroups | None) -> PublishedFile | None:
+    def _write(self, session: Session, name: str, period: str) -> PublishedFile | None:
         """Write the rows of a period; None where there are none."""
-        if hours is None:
+        if period == ALL:
             path, rows = f"{name}/{ALL}.{self._version}.parquet", session.table(name)
         else:
-            part = period[11:] or "day"
-            path = f"{name}/day={period[:10]}/{part}.{self._version}.parquet"
-            rows = session.hours_of(name, hours.span)
-            rows = of_hours(rows, hours) if hours.has_holes else rows
-        count = _write_rows(self._folder / path, session, _plain(rows, name).order_by(key_of(name)))
+            path = f"{name}/day={period[:10]}/{period[11:] or 'day'}.{self._version}.parquet"
+            rows = _rows_of(session, name, hours_of(period))
+        try:
+            count = _write_rows(self._folder / path, session, _plain(rows, name).order_by(key_of(name)))
+        except OSError as error:  # told here, where nobody takes it for one of the warehouse's disk
+            raise _unwritten(self._folder, error) from error
         if not count:
             return None
         size_bytes = (self._folder / path).stat().st_size
@@ -215,42 +238,19 @@ def _plain(rows: ir.Table, table: str) -> ir.Table:
     return rows.mutate(**{name: rows[name].cast("string") for name, kind, *_ in describe(table) if kind == "json"})
 
 
-class _Period(NamedTuple):
-    """A UTC day, an hour of the newest day, or all of a table without hours.
-
-    Args:
-        mark: changes whenever the rows do.
-        hours: its hours that are materialized; None of a table without hours.
-    """
-
-    mark: str
-    hours: HourGroups | None
+def hours_of(period: str) -> HourRange:
+    """The hours of a day or of an hour, as a manifest names them."""
+    if len(period) > len("2026-06-07"):
+        return HourRange.of(datetime.strptime(period, HOUR_FORMAT).replace(tzinfo=UTC))
+    day = datetime.strptime(period, DAY_FORMAT).replace(tzinfo=UTC)
+    return HourRange(day, day + 24 * HOUR)
 
 
-def _periods(session: Session) -> Iterator[tuple[str, dict[str, _Period]]]:
-    """The periods of each table as they are now."""
-    written = PartitionStates(session).written(EVER)
-    newest = max((hour for hours in written.values() for hour in hours), default="")[:10]
-    for table in PUBLISHED:
-        if "hour" not in columns_of(table):
-            yield table, {ALL: _Period(_digest_of_rows(session, table), None)}
-        elif table in written:
-            own = {hour: [str(value) for value in known] for hour, known in written[table].items()}
-            yield table, _by_period(own, newest)
-        else:
-            digests = session.digests(table, EVER)
-            yield table, _by_period({hour.isoformat(): digest for hour, digest in digests.items()}, newest)
-
-
-def _by_period(hours: Mapping[str, object], newest_day: str) -> dict[str, _Period]:
-    """The periods of hours, as ISO 8601, with what is known of each."""
-    periods: defaultdict[str, dict[str, object]] = defaultdict(dict)
-    for hour, known in sorted(hours.items()):
-        periods[hour[:13] if hour[:10] >= newest_day else hour[:10]][hour] = known
-    return {
-        period: _Period(_digest(known), HourGroups.of(map(datetime.fromisoformat, known)))
-        for period, known in periods.items()
-    }
+def _rows_of(session: Session, table: str, hours: HourRange) -> ir.Table:
+    """The rows of these hours; of an asset, those of hours that are materialized."""
+    rows = session.hours_of(table, hours)
+    made = PartitionStates(session).of(table, hours)
+    return of_hours(rows, sorted(made)) if made and len(made) < len(hours) else rows
 
 
 def _digest_of_rows(session: Session, table: str) -> str:
@@ -261,23 +261,27 @@ def _digest_of_rows(session: Session, table: str) -> str:
     return hashlib.sha256(sink.getvalue()).hexdigest()[:16]
 
 
-def _digest(told: object) -> str:
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
-
-
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, patience_s: float) -> Iterator[None]:
     """Hold the folder, which is made where there is none, so that nobody else publishes there meanwhile.
 
     Raises:
-        HealthAssetsError: it holds other files than published tables.
+        HealthAssetsError: it holds other files than published tables, or somebody else publishes there for too long.
     """
     make_private_folder(folder)
     there = {path.name for path in folder.iterdir()}
     if there and not there & {MANIFEST, LOCK}:
         raise HealthAssetsError(f"{folder} holds other files; HEALTH_PUBLISHED must name a folder of its own")
     with (folder / LOCK).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise HealthAssetsError(f"another process publishes in {folder}") from None
+                time.sleep(LOOK_S)
         yield
 
 

@@ -113,8 +113,13 @@ def as_published(settings: Settings) -> Settings:
 
 
 def is_published(path: Path) -> bool:
-    """Whether a path is a folder of published tables."""
-    return (path / MANIFEST).is_file()
+    """Whether a path is a folder, of tables that are published there or will be; a warehouse is a file."""
+    return path.is_dir()
+
+
+def warehouse_name(url: str) -> str:
+    """The path of a file; of a database its name, since the same one may be reached by several hosts and users."""
+    return database_of(url).name.partition(" on ")[0] if is_postgres(url) else str(path_of(url).resolve())
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pytest
 
 from health_assets.cli import dagster_history
 from health_assets.cli.dagster_history import report_unseen, report_unseen_here
+from health_assets.cli.dagster_home import write_home
 from health_assets.core.errors import NoWarehouseError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.build import JOB, build_definitions
@@ -87,6 +88,19 @@ def test_without_a_warehouse_there_is_nothing_to_tell(
         report_unseen(project.settings, instance, LATER)
     monkeypatch.chdir(tmp_path)
     assert report_unseen_here(project.settings, LATER) is None
+
+
+def test_a_dagster_of_another_warehouse_is_left_alone(
+    made: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    write_home(home)
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    assert "Dagster was told of" in str(report_unseen_here(made.settings, LATER))
+    other = made.copied(tmp_path / "other")
+    told = report_unseen_here(other.settings, LATER)
+    assert told is not None
+    assert "give each warehouse a DAGSTER_HOME of its own" in told
 
 
 def test_a_warehouse_that_cannot_be_read_is_told_and_stops_nothing(

@@ -1,7 +1,9 @@
 """Published tables: they equal the warehouse's, only what changed is written, and readers never see anything half done."""
 
+import fcntl
 import json
 import random
+import re
 import shutil
 import signal
 import stat
@@ -11,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import dagster as dg
 import duckdb
@@ -18,15 +21,15 @@ import pandas as pd
 import pytest
 
 from health_assets.apps.serving.writer_process import write
-from health_assets.core.errors import HealthAssetsError
+from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
-from health_assets.pipeline.publishing import publish, publish_where_wanted
-from health_assets.schema.catalog import ALL_TABLES
+from health_assets.pipeline.publishing import LOCK, publish, publish_where_wanted
+from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.warehouse.engines.published.manifest import KEPT_S, PRIVATE, PUBLISHED, read_manifest
 from health_assets.warehouse.engines.published.views import VIEWS
-from health_assets.warehouse.location import MANIFEST, account_file, as_published
+from health_assets.warehouse.location import MANIFEST, account_file, as_published, warehouse_name
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import (
     FLEET,
@@ -40,18 +43,20 @@ from health_assets_tests.support.projects import (
 from health_assets_tests.support.serving_made import readers_in_this_process, served
 from health_assets_tests.support.traces_made import in_lines, random_spans
 
-HOURS = hours_from(START, 28)
-NOW = datetime(2026, 6, 8, 5, tzinfo=UTC)
+HOURS = hours_from(START, 52)
+"""Two days and four hours: the first day is old enough to be one file."""
+NEWEST = HourRange(HOURS.end - 6 * HOUR, HOURS.end)
+NOW = datetime(2026, 6, 9, 5, tzinfo=UTC)
 
 
 def made(folder: Path, engine: str) -> Project:
-    """Logs of 28 hours, four of them of a second day, all of it materialized."""
+    """Logs of three days, with an hour of the first and the last ones materialized."""
     project = Project(folder / "project", {"agents": {"listed": {}}}, 6, 24, engine=engine)
     chance = random.Random(5)
-    for name, lines in cut_into_files(chance, random_lines(chance, 500, len(HOURS))).items():
+    for name, lines in cut_into_files(chance, random_lines(chance, 600, len(HOURS))).items():
         project.write_log(name, lines)
     project.write_log("traces.jsonl", in_lines(chance, random_spans(chance, 12, len(HOURS))))
-    project.materialize(HOURS)
+    project.materialize(HourGroups.of([START + 5 * HOUR, *NEWEST]))
     return project
 
 
@@ -81,8 +86,12 @@ def project(in_duckdb: Project, tmp_path: Path) -> Project:
 def published_by(project: Project, now: datetime = NOW) -> Project:
     """Publish a project's tables beside them; gives a project whose warehouse they are."""
     folder = project.folder / "published"
-    publish(project.settings, folder, now)
+    publish(project.settings, folder, clock=lambda: now)
     return replace(project, engine="published", url=str(folder))
+
+
+def publish_once(settings: Settings, folder: Path) -> None:
+    publish(settings, folder)
 
 
 def tables_of(project: Project) -> dict[str, list[Row]]:
@@ -121,17 +130,18 @@ def test_the_salt_is_published_nowhere(project: Project) -> None:
     assert not any((project.folder / "published" / name).exists() for name in PRIVATE)
 
 
-def test_a_day_is_one_file_and_the_newest_day_one_an_hour(in_duckdb: Project) -> None:
+def test_a_day_is_one_file_and_the_newest_two_are_one_an_hour(in_duckdb: Project) -> None:
     files = files_of(in_duckdb, "agent_health")
-    assert list(files) == ["2026-06-07", *(f"2026-06-08T{hour:02}" for hour in range(4))]
+    by_hour = [f"{day}T{hour:02}" for day, count in (("2026-06-08", 24), ("2026-06-09", 4)) for hour in range(count)]
+    assert sorted(files) == ["2026-06-07", *by_hour]
     assert all(path.startswith(f"agent_health/day={period[:10]}/") for period, path in files.items())
 
 
 def test_what_has_not_changed_is_not_written_again(project: Project) -> None:
-    again = publish(project.settings, project.folder / "published", NOW)
+    again = publish(project.settings, project.folder / "published")
     assert again.files > 0  # it was copied, and is another warehouse
     manifest = (project.folder / "published" / MANIFEST).read_bytes()
-    assert publish(project.settings, project.folder / "published", NOW).files == 0
+    assert publish(project.settings, project.folder / "published").files == 0
     assert (project.folder / "published" / MANIFEST).read_bytes() == manifest
 
 
@@ -146,9 +156,9 @@ def test_a_late_line_writes_its_day_again_and_no_hour_of_another(project: Projec
     assert_same_tables(tables_of(found), tables_of(project))
 
 
-def test_when_a_new_day_begins_the_hours_of_the_one_before_become_one_file(project: Project) -> None:
+def test_when_a_new_day_begins_the_hours_of_the_day_before_yesterday_become_one_file(project: Project) -> None:
     published_by(project)
-    begins = datetime(2026, 6, 9, tzinfo=UTC)
+    begins = datetime(2026, 6, 10, tzinfo=UTC)
     log_hour(project, begins, "new")
     project.materialize(HourRange.of(begins), only=FLEET)
     found = published_by(project)
@@ -168,7 +178,7 @@ def test_hours_that_are_loaded_and_not_materialized_are_not_published(project: P
     assert ids_of(project) - ids_of(found) == {"before"}
 
 
-def test_a_reader_keeps_what_it_began_with_and_files_go_ten_minutes_later(project: Project) -> None:
+def test_a_reader_keeps_what_it_began_with_and_replaced_files_go_a_quarter_of_an_hour_later(project: Project) -> None:
     found = published_by(project)
     old = set(files_of(project, "agent_health").values())
     with found.warehouse.read() as session:
@@ -202,7 +212,7 @@ def test_a_publication_that_is_killed_leaves_the_one_before_and_the_next_one_men
     expected = tables_of(project)
     chance, killed = random.Random(3), 0
     for _ in range(8):
-        process = in_a_process(publish, project.settings, folder)
+        process = in_a_process(publish_once, project.settings, folder)
         time.sleep(chance.uniform(0.05, 1.2))
         process.kill()
         process.join()
@@ -257,12 +267,58 @@ def test_a_damaged_file_costs_its_table_and_is_written_again_once_it_is_removed(
     damaged = project.folder / "published" / path
     damaged.write_bytes(bytes(damaged.stat().st_size))
     assert found.rows("executions") == project.rows("executions")
-    with pytest.raises(HealthAssetsError, match=rf"{path} is gone or damaged; remove it, and run"):
+    with pytest.raises(HealthAssetsError, match=rf"cannot be read: /.*{path} is gone or damaged; remove it, and run"):
         found.rows("agent_health")
     damaged.unlink()
     with pytest.raises(HealthAssetsError, match="is gone or damaged"):
         found.rows("agent_health")
     assert_same_tables(tables_of(published_by(project)), tables_of(project))
+
+
+def test_a_reader_whose_file_is_gone_because_it_was_replaced_is_told_so(project: Project) -> None:
+    found = published_by(project)
+    [path, *_] = files_of(project, "executions").values()
+
+    def read_late() -> None:
+        with found.warehouse.read() as session:
+            log_hour(project, START, "late")
+            project.materialize(HourRange.of(START), only=FLEET)
+            published_by(project)
+            (project.folder / "published" / path).unlink()
+            session.query("SELECT * FROM executions")
+
+    with pytest.raises(HealthAssetsError, match="were published anew while they were read; try again"):
+        read_late()
+
+
+def test_a_folder_that_is_named_from_here_is_named_whole_where_a_file_is_missing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published_by(project)
+    [path, *_] = files_of(project, "executions").values()
+    (project.folder / "published" / path).unlink()
+    monkeypatch.chdir(project.folder)
+    with pytest.raises(HealthAssetsError, match=re.escape(f"{project.folder}/published/{path} is gone")):
+        replace(project, engine="published", url="published").rows("executions")
+
+
+def test_before_the_first_publication_there_is_no_warehouse_yet(in_duckdb: Project, tmp_path: Path) -> None:
+    (tmp_path / LOCK).touch()
+    with pytest.raises(NoWarehouseError, match=r"there are no published tables in .* yet"):
+        replace(in_duckdb, engine="published", url=str(tmp_path)).rows("executions")
+
+
+def test_who_waits_for_another_publication_does_not_wait_for_ever(project: Project) -> None:
+    folder = project.folder / "published"
+    with (folder / LOCK).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(HealthAssetsError, match="another process publishes in"):
+            publish(project.settings, folder, 0.1)
+
+
+def test_the_manifest_tells_nothing_of_a_database_but_a_digest_of_its_name() -> None:
+    urls = ("postgresql://ada:secret@db.example/health", "postgresql+psycopg://bob@10.0.0.7:5433/health")
+    assert {warehouse_name(url) for url in urls} == {"health"}
 
 
 def test_a_damaged_manifest_is_one_sentence(project: Project) -> None:
@@ -278,6 +334,7 @@ def test_tables_of_another_version_are_refused(project: Project) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"schema_version": 1}))
     with pytest.raises(HealthAssetsError, match="published by another version of health-assets"):
         found.rows("executions")
+    assert_same_tables(tables_of(published_by(project)), tables_of(project))  # as every run after an upgrade does
 
 
 def test_published_tables_are_not_written_to(in_duckdb: Project) -> None:
@@ -328,7 +385,9 @@ def test_duckdb_reads_the_views(in_duckdb: Project, monkeypatch: pytest.MonkeyPa
     with duckdb.connect() as connection:
         connection.execute((folder / VIEWS).read_text())
         found = connection.execute("SELECT count(*), min(hour) FROM agent_health").fetchone()
+        columns = [name for name, *_ in connection.execute("DESCRIBE agent_health").fetchall()]
     assert found == in_duckdb.query("SELECT count(*), min(hour) FROM agent_health")[0]
+    assert columns == columns_of("agent_health")
 
 
 def test_the_file_that_tells_of_a_change_is_the_manifest(in_duckdb: Project) -> None:
@@ -355,7 +414,7 @@ def test_a_run_of_the_command_line_publishes_and_a_report_reads_it(project: Proj
         for warehouse in (project.warehouse_path, project.folder / "published")
     ]
     assert reports[0] == reports[1]
-    assert "Fleet at 2026-06-08 04:00 UTC" in reports[0]
+    assert "Fleet at 2026-06-09 04:00 UTC" in reports[0]
 
 
 def test_a_command_that_finds_all_hours_up_to_date_publishes_what_is_not(project: Project) -> None:
@@ -408,7 +467,7 @@ def test_in_dagster_the_tables_are_published_by_the_last_asset_of_a_run(
         instance=instance, partition_key=f"{HOURS.end:%Y-%m-%d-%H:%M}"
     )
     [made] = result.asset_materializations_for_node("published_tables")
-    assert made.metadata["files"].value > 0
+    assert made.metadata["files"].value != 0
     assert_same_tables(
         tables_of(replace(project, engine="published", url=str(project.folder / "published"))), tables_of(project)
     )
@@ -429,9 +488,9 @@ def of_documents(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def answers(of_documents: Project) -> Iterator[dict[str, dict[str, bytes]]]:
     """What a server says from the warehouse, and what it says from the published tables."""
     published = published_by(of_documents)
-    [agent, *_] = {row["agent_id"] for row in of_documents.rows("agent_health")}
-    [session, *_] = [row["session_id"] for row in of_documents.rows("session_scores")]
-    paths = [f"/agents/{agent}/.well-known/agent-health", "/agents", "/models", f"/sessions/{session}", "/usage"]
+    [agent, *_] = sorted(row["agent_id"] for row in of_documents.rows("agent_health"))
+    [session, *_] = sorted(row["session_id"] for row in of_documents.rows("session_scores"))
+    paths = [f"/agents/{quote(agent)}/.well-known/agent-health", f"/sessions/{quote(session)}", "/agents", "/models"]
     said = {}
     with readers_in_this_process():
         for name, warehouse in (("warehouse", of_documents.warehouse_url), ("published", published.url)):
@@ -449,7 +508,7 @@ def test_a_server_of_published_tables_needs_no_warehouse_and_takes_what_is_publi
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("health_assets.apps.serving.refresher.LOOK_S", 0.1)
-    project.materialize(HOURS)
+    project.materialize(NEWEST)
     found = published_by(project)
     with readers_in_this_process(), served(found.url, serve_refresh_s=0.1) as running:
         first = running.status["data_hour"]

@@ -9,7 +9,6 @@ from health_assets.apps.alerts.digest_store import write_due_digest
 from health_assets.apps.alerts.watching import Watch, watch
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
-from health_assets.pipeline.publishing import publish_where_wanted
 from health_assets.warehouse.store import Warehouse
 
 LOCK_TIMEOUT_S = 10.0
@@ -43,7 +42,7 @@ def tick(settings: Settings, alerts: Alerts, targets: Targets, now: datetime) ->
         now: the time.
 
     Raises:
-        HealthAssetsError: the warehouse cannot be opened, or its tables cannot be published.
+        HealthAssetsError: the warehouse cannot be opened.
     """
     warehouse = Warehouse.of(settings, lock_timeout_s=min(settings.lock_timeout_s, LOCK_TIMEOUT_S))
     marking = Warehouse.of(settings, lock_timeout_s=max(settings.lock_timeout_s, MARK_TIMEOUT_S))
@@ -51,5 +50,4 @@ def tick(settings: Settings, alerts: Alerts, targets: Targets, now: datetime) ->
     sent = deliver(warehouse, marking, alerts, now, targets=targets, pages_url=settings.pages_url)
     if write_due_digest(warehouse, alerts, settings, targets, now):
         sent += deliver(warehouse, marking, alerts, now, targets=targets, pages_url=settings.pages_url)
-    publish_where_wanted(settings)
     return Tick(watched, sent)

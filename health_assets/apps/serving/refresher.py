@@ -47,11 +47,7 @@ class Refresher:
 
     def __init__(self, settings: Settings, on_fault: Callable[[str], None]) -> None:
         self._settings = settings
-        # a database is asked each time whether it has anything new: it has no file that would tell
-        self._warehouse = account_file(settings)
-        self._files = [settings.targets] if settings.targets else []
-        if self._warehouse is not None:
-            self._files += [self._warehouse, Path(f"{self._warehouse}.wal")]
+        account_file(settings)  # raises now what it would raise at each look
         self._on_fault = on_fault
         self._seen: Fingerprint | None = None
         self._read_s = 0.0
@@ -139,9 +135,17 @@ class Refresher:
             self._on_fault(str(error))
         self.fault, self._seen = kind, None
 
+    @property
+    def _warehouse(self) -> Path | None:
+        """The file that tells of a change; None of a database, which is asked each time whether it has anything new."""
+        return account_file(self._settings)
+
     def _fingerprint(self) -> Fingerprint:
         """Changes whenever one of the files does, and whenever an hour ends: it may have been written before."""
-        return (floor_hour(datetime.now(UTC)), *(stamp(path) for path in self._files))
+        files = [self._settings.targets] if self._settings.targets else []
+        if (warehouse := self._warehouse) is not None:
+            files += [warehouse, Path(f"{warehouse}.wal")]
+        return (floor_hour(datetime.now(UTC)), *(stamp(path) for path in files))
 
 
 def tell_operator(sentence: str) -> None:

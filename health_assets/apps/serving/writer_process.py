@@ -19,6 +19,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.pipeline.publishing import publish_where_wanted
 
+PUBLISHING_PATIENCE_S = 5.0
 _log = logging.getLogger(__name__)
 
 
@@ -31,7 +32,7 @@ def write(settings: Settings, request: dict[str, Any]) -> str:
     silences = Silences(warehouse_of(settings, request["patience_s"]))
     changed = silences.end(request["end"]) if "end" in request else silences.add(**request["silence"])
     try:
-        publish_where_wanted(settings)
+        publish_where_wanted(settings, PUBLISHING_PATIENCE_S)
     except HealthAssetsError as error:  # the silence holds, and the next publication has it
         _log.warning("%s", error)
     return changed.silence_id

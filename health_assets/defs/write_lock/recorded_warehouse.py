@@ -11,7 +11,7 @@ import dagster as dg
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.defs.write_lock.lease_store import patiently
-from health_assets.warehouse.location import database_of, is_postgres, ledger_of, path_of
+from health_assets.warehouse.location import ledger_of, warehouse_name
 
 KEY = "health_assets/warehouse"
 
@@ -22,7 +22,7 @@ def note_warehouse(instance: dg.DagsterInstance, settings: Settings) -> None:
     Raises:
         HealthAssetsError: it records the runs of another warehouse, or its database was away for too long.
     """
-    storage, own = instance.run_storage, _name(ledger_of(settings))
+    storage, own = instance.run_storage, warehouse_name(ledger_of(settings))
     known = patiently(lambda: storage.get_cursor_values({KEY}), settings.lease_s).get(KEY)
     if known == own:
         return
@@ -32,8 +32,3 @@ def note_warehouse(instance: dg.DagsterInstance, settings: Settings) -> None:
             "the same; give each warehouse a DAGSTER_HOME of its own"
         )
     patiently(lambda: storage.set_cursor_values({KEY: own}), settings.lease_s)
-
-
-def _name(url: str) -> str:
-    """The path of a file; of a database its name, since the same one may be reached by several hosts."""
-    return database_of(url).name.partition(" on ")[0] if is_postgres(url) else str(path_of(url).resolve())

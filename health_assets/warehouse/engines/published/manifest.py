@@ -20,8 +20,8 @@ from health_assets.warehouse.location import MANIFEST
 
 FORMAT = 1
 NEVER = datetime.min.replace(tzinfo=UTC)
-KEPT_S = 600.0
-"""Seconds for which a replaced file stays for those who read it."""
+KEPT_S = 900.0
+"""Seconds for which a replaced file stays for those who read it; a step of the pages' history takes 600 at most."""
 PRIVATE = frozenset({"digest_salt", "warehouse_version"})
 """Tables that are not published: who has the salt can guess contents by their digests; the manifest has the version."""
 PUBLISHED = tuple(name for name in ALL_TABLES if name not in PRIVATE)
@@ -62,7 +62,8 @@ class Manifest:
     """All files that count.
 
     Args:
-        warehouse: fingerprint of the warehouse's place.
+        warehouse: digest of the name of the warehouse.
+        schema_version: version of the tables.
         version: rises with each publication.
         published_at: when it was written, aware.
         tables: by name.
@@ -70,6 +71,7 @@ class Manifest:
     """
 
     warehouse: str
+    schema_version: int = SCHEMA_VERSION
     version: int = 0
     published_at: datetime = NEVER
     tables: dict[str, PublishedTable] = field(default_factory=dict)
@@ -87,7 +89,7 @@ class Manifest:
         }
         told = {
             "format": FORMAT,
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": self.schema_version,
             "warehouse": self.warehouse,
             "version": self.version,
             "published_at": self.published_at.isoformat(),
@@ -97,8 +99,12 @@ class Manifest:
         return json.dumps(told, indent=1)
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: Path, *, of_any_version: bool = False) -> Manifest | None:
     """The manifest of a folder; None where there is none.
+
+    Args:
+        folder: the folder.
+        of_any_version: whether its files may be of another version of the tables.
 
     Raises:
         HealthAssetsError: it is damaged, or of another version of this program.
@@ -106,8 +112,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     path = folder / MANIFEST
     try:
         told = json.loads(path.read_bytes())
-        versions = told["format"], told["schema_version"]
-        if versions == (FORMAT, SCHEMA_VERSION):
+        if told["format"] == FORMAT and (of_any_version or told["schema_version"] == SCHEMA_VERSION):
             return _manifest_of(told)
     except FileNotFoundError:
         return None
@@ -128,6 +133,7 @@ def _manifest_of(told: Mapping[str, Any]) -> Manifest:
         for name, table in told["tables"].items()
     }
     return Manifest(
+        schema_version=told["schema_version"],
         warehouse=told["warehouse"],
         version=told["version"],
         published_at=datetime.fromisoformat(told["published_at"]),

@@ -23,9 +23,14 @@ from health_assets.warehouse.engines.duckdb.tables import TYPES
 from health_assets.warehouse.engines.published.manifest import Manifest, PublishedTable, read_manifest
 from health_assets.warehouse.session import Session
 
-DAMAGED = "is gone or damaged; remove it, and run `health-assets publish`"
-_TOLD = re.compile(rf"/\S.*\.parquet {DAMAGED}")
-_FILE = re.compile(r'"([^"]+\.parquet)"|\'([^\']+\.parquet)\'')
+_FILE = re.compile(r"""["']([^"']+\.parquet)["']""")
+_GONE = re.compile("no files found", re.IGNORECASE)
+_DAMAGED = re.compile(
+    "footer|magic bytes|decompress|snappy|zstd|thrift|corrupt|too small|no longer valid", re.IGNORECASE
+)
+
+TOLD = "published tables"
+"""How each sentence about a file begins."""
 
 
 class PublishedTables:
@@ -37,7 +42,7 @@ class PublishedTables:
     """
 
     def __init__(self, folder: Path, memory_limit: str) -> None:
-        self.path = folder
+        self.path = folder.resolve()
         self._memory_limit = memory_limit
 
     @property
@@ -61,7 +66,7 @@ class PublishedTables:
         manifest = read_manifest(self.path)
         if manifest is None:
             raise NoWarehouseError(f"there are no published tables in {self.path} yet")
-        with temporary_folder("published-") as spilled, self._translated_errors():
+        with temporary_folder("published-") as spilled, self._translated_errors(manifest):
             config: dict[str, Any] = {
                 "memory_limit": self._memory_limit,
                 "temp_directory": str(spilled),
@@ -82,7 +87,7 @@ class PublishedTables:
         try:
             connection.execute(f"CREATE VIEW {table} AS {self._select(table, manifest)}")
         except duckdb.Error as error:
-            if (sentence := self._sentence(error)) is None:
+            if (sentence := self._sentence(error, manifest)) is None:
                 raise
             connection.execute(f"CREATE VIEW {table} AS {_empty(table)} OR error({quoted(sentence)}) IS NULL")
 
@@ -97,10 +102,10 @@ class PublishedTables:
         columns = ", ".join(
             f"CAST({name} AS JSON) AS {name}" if kind == "json" else name for name, kind, *_ in describe(table)
         )
-        return f"SELECT {columns} FROM read_parquet([{paths}])"
+        return f"SELECT {columns} FROM read_parquet([{paths}], hive_partitioning = false)"
 
     @contextmanager
-    def _translated_errors(self) -> Iterator[None]:
+    def _translated_errors(self, manifest: Manifest) -> Iterator[None]:
         try:
             yield
         except duckdb.InterruptException as error:
@@ -111,16 +116,23 @@ class PublishedTables:
                 "raise HEALTH_MEMORY_LIMIT"
             ) from error
         except duckdb.Error as error:
-            if (sentence := self._sentence(error)) is None:
+            if (sentence := self._sentence(error, manifest)) is None:
                 raise
             raise HealthAssetsError(sentence) from error
 
-    def _sentence(self, error: duckdb.Error) -> str | None:
+    def _sentence(self, error: duckdb.Error, manifest: Manifest) -> str | None:
         """What is wrong with a file, if that is it."""
-        if (told := _TOLD.search(str(error))) is not None:
-            return told[0]
-        found = _FILE.search(str(error))
-        return found and f"{found[1] or found[2]} {DAMAGED}"
+        text = " ".join(str(error).split())
+        if TOLD in text:  # by a view that could not be made
+            return text[text.index(TOLD) :]
+        found = _FILE.search(text)
+        if found is None:
+            return None
+        if _GONE.search(text) and (now := read_manifest(self.path)) and now.version != manifest.version:
+            return f"{TOLD} in {self.path} were published anew while they were read; try again"
+        if _GONE.search(text) or _DAMAGED.search(text):
+            return f"{TOLD} cannot be read: {found[1]} is gone or damaged; remove it, and run `health-assets publish`"
+        return f"{TOLD} cannot be read: {text}"
 
 
 def _empty(table: str) -> str:

@@ -12,7 +12,7 @@ def views_sql(manifest: Manifest) -> str:
     return head + "".join(
         f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet(["
         + ", ".join(quoted(file.path) for file in table.files.values())
-        + "]);\n"
+        + "], hive_partitioning = false);\n"
         for name, table in manifest.tables.items()
         if table.files
     )
