@@ -90,11 +90,16 @@ spark: $(SPARK_STAMP)
 dev: $(STAMP)
 	$(BIN)/health-assets dev
 
-## docs: write docs/tables.md, docs/settings.md, the JSON Schemas and the figures from the code
+## docs: write docs/tables.md, docs/settings.md, the JSON Schemas and the figures from the code, and build the site into site/
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.schema.documentation
 	$(BIN)/python docs/json_schemas.py
 	$(BIN)/python docs/figures.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+## screenshots: take the pictures of docs/pages with the demo's fleet; it needs Chromium
+screenshots: $(STAMP)
+	$(BIN)/python -m docs.screenshots
 
 ## system: the files of a new scoring system, NAME, and the line that names it
 system: $(STAMP)
@@ -127,4 +132,4 @@ $(SUPPLY_STAMP): $(STAMP)
 	touch $(SUPPLY_STAMP)
 
 clean:
-	rm -rf $(VENV) $(SPARK_VENV) build dist requirements-hashed.txt sbom.cdx.json *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(SPARK_VENV) build dist site requirements-hashed.txt sbom.cdx.json *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -189,7 +189,7 @@ class ReadableDocument(_Part):
 class HealthDocument(ReadableDocument):
     """A valid health document (section 4.2).
 
-    Args:
+    Attributes:
         schema_version: semantic version of the schema, 0.1.x.
         agent_id: stable identifier of the agent.
         timestamp: when the state was computed, UTC.
