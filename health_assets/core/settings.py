@@ -189,7 +189,7 @@ class Settings(BaseSettings):
         60.0,
         ge=1,
         le=3600,
-        description="A run that gave no sign of life for so long has lost the [write lock](write-lock.md).",
+        description="A run that gave no sign of life for so long has lost the [write lock](running.md#the-write-lock).",
     )
     lease_timeout_s: float = Field(3600.0, gt=0, description="How long a run waits for the write lock.")
     digest_salt: SecretStr | None = Field(

@@ -214,7 +214,7 @@ def has_a_key_twice(one: bytes) -> bool:
 
 
 def is_lenient(one: bytes) -> bool:
-    """Whether the product may take this line although the reference does not: docs/limits.md."""
+    """Whether the product may take this line although the reference does not: docs/performance.md."""
     as_written = strict_json(one)
     for lenient, strict in LENIENT_TIMES:
         as_written = re.sub(lenient, strict, as_written)
