@@ -1,10 +1,12 @@
-"""The page on adding a metric, walked: its files are made as it shows them, and what they declare is there and right."""
+"""The page on adding a metric: its example is put into the program, and what it declares is there and right."""
 
 import json
 import re
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ from health_assets_tests.support.projects import REPOSITORY, Project, hours_from
 from health_assets_tests.support.walked import blocks_of, copied, run_in, walk
 
 PAGE = (REPOSITORY / "docs" / "add-a-metric.md").read_text(encoding="utf-8")
+EXAMPLE = REPOSITORY / "examples" / "slow_executions"
+REFERENCE = run_path(str(REPOSITORY / "examples" / "slow_executions_reference.py"))["reference"]
 WINDOW_HOURS = 3
 HOURS = hours_from(START, 6)
 TABLES = ["runtime_components", "slow_executions"]
@@ -89,6 +93,13 @@ def random_executions(random: Random, count: int) -> list[Record]:
     return records
 
 
+def test_the_page_names_every_file_of_the_example_and_shows_its_code_as_it_is() -> None:
+    code = "".join(file.read_text(encoding="utf-8") for file in sorted(EXAMPLE.iterdir()))
+    assert all(f"](../examples/slow_executions/{file.name})" in PAGE for file in EXAMPLE.glob("*.py"))
+    shown = [block for _, language, block in blocks_of(PAGE) if language == "python"]
+    assert shown and all(block in code for block in shown)
+
+
 def test_the_folder_and_the_line_of_the_page_make_an_asset_that_is_materialized_checked_documented_and_reported(
     tmp_path: Path,
 ) -> None:
@@ -100,9 +111,8 @@ def test_the_folder_and_the_line_of_the_page_make_an_asset_that_is_materialized_
         project.query("SELECT 1 FROM slow_executions")
 
     folder = copied(tmp_path / "copy")
-    made = walk(PAGE, folder)
-    assert made[-1] == "health_assets/core/systems.py"
-    assert {Path(name).parent.as_posix() for name in made[:-1]} == {"health_assets/systems/slow_executions"}
+    shutil.copytree(EXAMPLE, folder / "health_assets" / "systems" / EXAMPLE.name)
+    assert walk(PAGE, folder) == ["health_assets/core/systems.py"]
     database = postgres_server.fresh_warehouse()
     server = {"HEALTH_TEST_POSTGRES": postgres_server.server_url()}
     revision = run_in(folder, "-W", "ignore", "-c", GENERATE, str(REPOSITORY / "docs"), **server)
@@ -131,14 +141,12 @@ def assert_checked(results: list[list[Any]]) -> None:
     assert len(checks) == len(results)
     assert all(checks.values()), checks
     assert {asset for asset, _ in checks} == set(TABLES)
-    shown = {text.split('"')[1] for text in PAGE.split("Check(")[1:]}
+    declared = (EXAMPLE / "expectations.py").read_text(encoding="utf-8")
+    shown = set(re.findall(r'Check\(\s*name="(\w+)"', declared))
     assert {check for _, check in checks} >= shown, shown
 
 
 def assert_equal_to_the_reference(rows: list[dict[str, Any]], records: list[Record]) -> None:
-    [text] = [code for _, language, code in blocks_of(PAGE) if language == "python" and "def reference(" in code]
-    page: dict[str, Any] = {}
-    exec(text, page)
     executions = [
         record | {name: datetime.fromisoformat(record[name]).astimezone(UTC) for name in ("started_at", "ended_at")}
         for record in records
@@ -147,7 +155,7 @@ def assert_equal_to_the_reference(rows: list[dict[str, Any]], records: list[Reco
     expected = {
         (hour, agent_id): values
         for hour in HOURS
-        for agent_id, values in page["reference"](executions, hour, WINDOW_HOURS).items()
+        for agent_id, values in REFERENCE(executions, hour, WINDOW_HOURS).items()
     }
     assert any(slow for _, slow, _ in expected.values())
     by_key = {
