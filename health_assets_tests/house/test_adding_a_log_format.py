@@ -1,6 +1,7 @@
 """The page on adding a log format, walked: its module and its lines make files of a made-up tool be read, none lost."""
 
 import json
+import shutil
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from health_assets_tests.support.projects import REPOSITORY, Project
 from health_assets_tests.support.walked import blocks_of, copied, run_in, walk
 
 PAGE = (REPOSITORY / "docs" / "add-a-log-format.md").read_text(encoding="utf-8")
+MODULE = REPOSITORY / "examples" / "runlog.py"
 [LOG] = [code for _, language, code in blocks_of(PAGE) if language == "text"]
 [JOBS] = [code for _, language, code in blocks_of(PAGE) if language == "json"]
 HEADER, *RUNS = LOG.splitlines()
@@ -63,10 +65,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The program that the page makes reads logs of the tool; this is what it found."""
     folder = tmp_path_factory.mktemp("walk")
     copy = copied(folder / "copy")
+    shutil.copy(MODULE, copy / "health_assets" / "logs" / "formats")
     assert walk(PAGE, copy) == [
         "health_assets/logs/formats/declarations/jobs.yaml", "health_assets/logs/formats/__init__.py",
-        "health_assets/logs/formats/runlog.py", "health_assets/logs/formats/__init__.py", "health_assets/logs/stores.py",
-        "health_assets_tests/fuzz/targets.py",
+        "health_assets/logs/formats/__init__.py", "health_assets/logs/stores.py", "health_assets_tests/fuzz/targets.py",
     ]  # fmt: skip
     project = Project(folder / "project")
     for name in ("mail/june.runlog", "mail/june.json", "mail/june.jsonl", "mail/june.runlog.1.gz"):
@@ -82,6 +84,11 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     told = json.loads(run_in(copy, "-W", "ignore", "-c", WALK, *arguments).splitlines()[-1])
     assert told["program"] == str(copy / "health_assets" / "__init__.py")
     return told
+
+
+def test_the_code_of_the_page_is_that_of_the_module() -> None:
+    [shown] = [code for _, language, code in blocks_of(PAGE) if language == "python"]
+    assert shown in MODULE.read_text(encoding="utf-8")
 
 
 def test_files_of_the_new_format_are_read_under_all_names_that_count(found: dict[str, Any]) -> None:
