@@ -129,7 +129,7 @@ class _Part(BaseModel):
 class Health(_Part):
     """Operational status (section 4.3).
 
-    Args:
+    Attributes:
         status: the agent's word on itself.
         last_healthy_at: when its status was last healthy, UTC.
         uptime_seconds: time since its process was last restarted.
@@ -143,7 +143,7 @@ class Health(_Part):
 class Calibration(_Part):
     """Metrics of response quality over the measurement window (section 4.4).
 
-    Args:
+    Attributes:
         response_ratio: share of requests with a valid response, 0 to 1.
         error_ratio: share of requests with an error, 0 to 1.
         latency_p50_ms: median response latency.
@@ -163,7 +163,7 @@ class Calibration(_Part):
 class Decay(_Part):
     """Signals of where quality is going (section 4.5).
 
-    Args:
+    Attributes:
         calibration_trend: the response ratio against that of the window before.
         days_since_model_change: days since the underlying model changed; None where that is not known.
         last_capability_update: when the agent last declared its capabilities, UTC.

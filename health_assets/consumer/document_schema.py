@@ -55,7 +55,7 @@ def _describe(schema: Schema, model: type[BaseModel]) -> None:
     text = cleandoc(getdoc(model) or "")
     schema.pop("title", None)
     schema["description"] = text.partition("\n")[0]
-    meanings = dict(re.findall(r"^ +(\w+): (.+)$", text.partition("Args:")[2], re.M))
+    meanings = dict(re.findall(r"^ +(\w+): (.+)$", text.partition("Attributes:")[2], re.M))
     for name, member in schema["properties"].items():
         if NOT_NULL in model.model_fields[name].metadata:
             [allowed] = [option for option in member.pop("anyOf") if option != {"type": "null"}]
