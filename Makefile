@@ -90,11 +90,12 @@ spark: $(SPARK_STAMP)
 dev: $(STAMP)
 	$(BIN)/health-assets dev
 
-## docs: write docs/tables.md, docs/settings.md, the JSON Schemas and the figures from the code, and build the site into site/
+## docs: write tables, settings, lineage, attributes of spans, the JSON Schemas and the figures from the code, and build the site into site/
 docs: $(STAMP)
 	$(BIN)/python -m health_assets.schema.documentation
 	$(BIN)/python docs/json_schemas.py
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/generated_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 ## screenshots: take the pictures of docs/pages with the demo's fleet; it needs Chromium

@@ -1,7 +1,7 @@
 """The figures of the documentation, as plain SVG: `python docs/figures.py` writes them beside this file.
 
-What belongs here: the overview of the README, the layers of docs/architecture.md, the flow chart of docs/lineage.md. A
-figure has a background of its own, and follows the reader's light or dark setting.
+What belongs here: the overview of the README and the layers of docs/architecture.md. A figure has a
+background of its own, and follows the reader's light or dark setting.
 """
 
 from collections.abc import Iterator, Sequence
@@ -121,43 +121,7 @@ def _text(left: float, top: float, text: str, look: str) -> Iterator[str]:
     yield f'<text class="{look}" x="{left:g}" y="{top:g}">{escape(text)}</text>'
 
 
-LINEAGE = """# The lineage
-
-Which table is made from which; [tables](tables.md) says what a row of each is and what each column means. Written by
-`make docs` from the assets.
-
-```mermaid
-flowchart LR
-"""
-RECORDS_FROM = {"raw_logs", "spans"}
-"""What records alone are made from; other assets only wait for the checks of `raw_logs`."""
-OUTSIDE = (
-    'files[("raw logs")] --> raw_logs',
-    'registry[("registry of agents<br/>.yaml")] --> agent_probes',
-    "agent_now & agent_health & score_evidence & error_budget & agent_health_state & model_health & agent_probes & "
-    "release_comparison & agent_drift & expectation_results -- rules --> alerts -- channels --> "
-    'told[["Slack, pagers, webhook, e-mail"]]',
-)
-"""What is no asset: files, and what rules read."""
-
-
-def lineage() -> str:
-    """The page with every asset and what it is made from."""
-    from health_assets.defs.build import build_definitions  # slow, and no other figure needs it
-
-    graph = build_definitions().resolve_asset_graph()
-    made: dict[tuple[str, ...], list[str]] = {}
-    for key in graph.toposorted_asset_keys:
-        upstream = {parent.to_user_string() for parent in graph.get(key).parent_keys}
-        if not upstream <= RECORDS_FROM:
-            upstream.discard("raw_logs")
-        if upstream:
-            made.setdefault(tuple(sorted(upstream)), []).append(key.to_user_string())
-    arrows = [f"{' & '.join(upstream)} --> {' & '.join(tables)}" for upstream, tables in made.items()]
-    return LINEAGE + "".join(f"    {line}\n" for line in (*OUTSIDE[:1], *arrows, *OUTSIDE[1:])) + "```\n"
-
-
-FIGURES = {"overview.svg": overview, "layers.svg": layers, "lineage.md": lineage}
+FIGURES = {"overview.svg": overview, "layers.svg": layers}
 
 if __name__ == "__main__":
     for name, draw in FIGURES.items():

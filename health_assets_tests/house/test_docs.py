@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\[[^\]]*\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]*))?\)")
 FIGURES = run_path(str(DOCS / "figures.py"))
+GENERATED = run_path(str(DOCS / "generated_pages.py"))
 
 
 def _page(name: str) -> str:
@@ -58,6 +59,11 @@ def _block(page: str, language: str) -> str:
 @pytest.mark.parametrize("path", [*PAGES], ids=str)
 def test_a_page_that_is_made_from_the_code_is_the_one_that_the_code_makes(path: Path) -> None:
     assert _page(str(path)) == PAGES[path]()
+
+
+@pytest.mark.parametrize("name", [*GENERATED["PAGES"]])
+def test_a_page_that_is_made_from_upper_layers_is_the_one_that_its_script_makes(name: str) -> None:
+    assert _page(f"docs/{name}") == GENERATED["PAGES"][name]()
 
 
 @pytest.mark.parametrize("name", [*FIGURES["FIGURES"]])
@@ -221,11 +227,11 @@ def test_nothing_left_to_fill_in() -> None:
         assert "@@" not in path.read_text(encoding="utf-8"), path
 
 
-def test_every_attribute_that_is_read_is_in_the_page_on_opentelemetry() -> None:
-    page = (ROOT / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
-    told = (*KIND_OF_OPERATION, *KIND_IN_OPENINFERENCE, *(name for names in ATTRIBUTES.values() for name in names))
-    for name in told:
-        assert re.search(rf"\b{re.escape(name)}\b", page), name
+def test_every_kind_of_span_is_on_the_page_on_opentelemetry_and_every_attribute_on_its_own() -> None:
+    kinds = (*KIND_OF_OPERATION, *KIND_IN_OPENINFERENCE)
+    attributes = [name for names in ATTRIBUTES.values() for name in names]
+    for page, told in ((_page("docs/opentelemetry.md"), kinds), (_page("docs/span-attributes.md"), attributes)):
+        assert [name for name in told if not re.search(rf"\b{re.escape(name)}\b", page)] == []
 
 
 THREATS = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
