@@ -67,6 +67,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "result of a tool": ("tool_result",),
 }
 """Keys of `ATTRIBUTES`, by what they give."""
+IN_JSON = {"metadata": "lc_agent_name", "llm.invocation_parameters": "model` or `model_name", "braintrust.origin": "id"}
+"""Attributes that hold JSON, with what is read of it."""
 
 
 def lineage() -> str:
@@ -98,8 +100,12 @@ def span_attributes() -> str:
         "`result_digest` of a tool": (*ATTRIBUTES["tool_result"], *TOOL_CONTENTS["ai_sdk_result"]),
         "`output_digest` of a model, from all": ANSWER_ATTRIBUTES,
     }
-    lines = (f"| {what} | {', '.join(f'`{name}`' for name in names)} |\n" for what, names in rows.items())
+    lines = (f"| {what} | {', '.join(map(_attribute, names))} |\n" for what, names in rows.items())
     return SPAN_ATTRIBUTES + "".join(lines)
+
+
+def _attribute(name: str) -> str:
+    return f"`{IN_JSON[name]}` in the JSON of `{name}`" if name in IN_JSON else f"`{name}`"
 
 
 PAGES = {"lineage.md": lineage, "span-attributes.md": span_attributes}

@@ -71,6 +71,11 @@ def test_a_figure_is_the_one_that_its_script_draws(name: str) -> None:
     assert _page(f"docs/{name}") == FIGURES["FIGURES"][name]()
 
 
+def test_the_pictures_of_the_docs_are_those_that_the_script_takes() -> None:
+    shown = {name for path in _pages() for name in re.findall(r"pages/(\w+)\.png\)", path.read_text(encoding="utf-8"))}
+    assert shown == set(run_path(str(DOCS / "screenshots.py"))["PICTURES"])
+
+
 def test_the_figure_of_layers_has_those_that_the_check_of_imports_has() -> None:
     contract = _page("pyproject.toml").split("layers = [")[1].split("]")[0]
     checked = [sorted(names.split(" | ")) for names in re.findall(r'"(.*)"', contract)]
