@@ -235,7 +235,8 @@ def _write_rows(path: Path, session: Session, rows: ir.Table) -> int:
 
 def _plain(rows: ir.Table, table: str) -> ir.Table:
     """Rows in types that every reader of Parquet knows: JSON as its text."""
-    return rows.mutate(**{name: rows[name].cast("string") for name, kind, *_ in describe(table) if kind == "json"})
+    texts = {name: rows[name].cast("string") for name, kind, *_ in describe(table) if kind == "json"}
+    return rows.mutate(**texts) if texts else rows
 
 
 def hours_of(period: str) -> HourRange:
@@ -249,6 +250,8 @@ def hours_of(period: str) -> HourRange:
 def _rows_of(session: Session, table: str, hours: HourRange) -> ir.Table:
     """The rows of these hours; of an asset, those of hours that are materialized."""
     rows = session.hours_of(table, hours)
+    if len(hours) == 1:  # which would have no mark
+        return rows
     made = PartitionStates(session).of(table, hours)
     return of_hours(rows, sorted(made)) if made and len(made) < len(hours) else rows
 

@@ -9,7 +9,7 @@ A published file never changes. A reader that opened one manifest finds its file
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ class Manifest:
     def dumps(self) -> str:
         """Its JSON."""
         tables = {
-            name: {"files": [asdict(file) for file in table.files.values()], "marks": table.marks}
+            name: {"files": [vars(file) for file in table.files.values()], "marks": table.marks}
             for name, table in self.tables.items()
         }
         told = {
@@ -96,7 +96,7 @@ class Manifest:
             "tables": tables,
             "replaced": {path: at.isoformat() for path, at in self.replaced.items()},
         }
-        return json.dumps(told, indent=1)
+        return json.dumps(told)
 
 
 def read_manifest(folder: Path, *, of_any_version: bool = False) -> Manifest | None:
