@@ -22,6 +22,7 @@ PAGES = {
     "session_scores": "/sessions",
     "trace_risks": "/sessions",
     "model_health": "/models",
+    "model_fallback": "/models",
     "tool_health": "/tools",
     "agent_usage": "/usage",
     "usage_breakdown": "/usage",

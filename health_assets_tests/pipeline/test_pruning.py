@@ -134,11 +134,11 @@ def test_what_is_dropped_is_what_can_be_made_again_and_all_else_is_kept() -> Non
     assert set(COMPONENTS) == {
         "health_components", "state_components", "model_components", "trace_risks", "evidence_components",
         "tool_components", "usage_components", "now_components", "computed_signals",
-        "evaluated_signals", "release_components",
+        "evaluated_signals", "release_components", "fallback_components",
     }  # fmt: skip
     assert set(HISTORY) >= {
         "agent_changes", "agent_health", "system_health", "session_scores", "agent_reliability", "error_budget", "tool_health", "agent_usage",
-        "usage_breakdown", "release_comparison", "agent_drift",
+        "usage_breakdown", "release_comparison", "agent_drift", "model_fallback",
     }  # fmt: skip
 
 

@@ -69,6 +69,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
                 {"type": "model_call", "call_id": f"c {place} {agent}", "model": "m", "ended_at": at.isoformat(),
                  "status": "success", "latency_ms": 3, "agent_id": agent},
                 *(
+                    {"type": "model_call", "call_id": f"b {place} {agent} {status}", "model": "bad",
+                     "ended_at": at.isoformat(), "status": status, "agent_id": agent}
+                    for status in ("success", "failure")
+                ),
+                *(
                     {"type": "tool_call", "call_id": f"k {place} {agent} {status}", "tool": "x", "ended_at": at.isoformat(),
                      "status": status, "latency_ms": 3, "agent_id": agent, "error": "no answer",
                      "execution_id": f"e {place} {agent}", "arguments": status}
@@ -161,10 +166,11 @@ def test_checks_of_hours_without_any_row_pass(sound: Project, asset: str) -> Non
 ROW = "hour = TIMESTAMPTZ '{hit}' AND rowid = (SELECT max(rowid) FROM {asset} WHERE hour = TIMESTAMPTZ '{hit}')"
 ROWS = {
     "agent_now": "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'a'",
+    "model_health": "hour = TIMESTAMPTZ '{hit}' AND model = 'm'",
     "release_comparison": "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'aa' AND measure = 'success_rate'",
     "tool_health": "hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'",
 }
-"""Rows of assets of which the last one need not tell of executions or of an error, or has no interval."""
+"""Rows of assets of which the last one need not tell of executions or of an error, has no interval, or is degraded."""
 
 
 @dataclass(frozen=True)
@@ -318,6 +324,8 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         ("agent_reliability", "tasks"): {"tasks_agree_with_their_table"},
         ("agent_probes", "status"): {"only_valid_answers_and_warnings_have_a_status"},
         ("survey_summary", "responsive"): {"every_probe_is_counted_once"},
+        **{("fallback_components", name): {"calls_agree_with_the_records"} for name in ("calls", "failures")},
+        ("model_fallback", "failures"): {"windows_agree_with_the_components"},
         ("model_health", "success_count"): {"windows_hold_calls"},
         ("model_health", "health_score"): {"degraded_models_are_below_the_threshold"},
         ("session_scores", "traces_evaluated"): {"only_sessions_without_signals_have_no_risk"},
@@ -355,6 +363,8 @@ def _counting(asset: str) -> frozenset[str]:
         "agent_probes": set(),
         "survey_summary": {"every_probe_is_counted_once"},
         "model_components": {"the_last_calls_are_there"},
+        "fallback_components": {"calls_agree_with_the_records"},
+        "model_fallback": {"windows_agree_with_the_components"},
         "session_scores": {"every_session_of_the_hour_is_scored"},
     }
     return frozenset(counted.get(asset, {"every_line_is_a_row"} if asset in RECORD_TABLES else ()))
@@ -370,7 +380,7 @@ def _breaks_by_hand() -> Iterator[Break]:
         required = next(
             name
             for name, _, is_nullable, _ in describe(asset)
-            if not is_nullable and name.endswith(("id", "digest", "reason", "version", "url", "name"))
+            if not is_nullable and name.endswith(("id", "digest", "reason", "version", "url", "name", "alternative"))
         )
         yield Break(asset, "required_values_are_present", (f"UPDATE {{asset}} SET {required} = NULL WHERE {{row}}",), 1,
                     frozenset(), ("missing_columns",))  # fmt: skip
@@ -701,6 +711,22 @@ def _breaks_of_models_and_sessions() -> Iterator[Break]:
         "failure_count = -1",
     ):
         yield _set("model_health", "windows_hold_calls", statement, statement.split()[0])
+    agree, estimates = "calls_agree_with_the_records", "estimates_are_there_where_calls_are_compared"
+    recorded = "DELETE FROM model_calls WHERE hour = TIMESTAMPTZ '{hit}' AND call_id = 'b 2 a failure'"
+    yield Break("fallback_components", agree, (recorded,), 1, frozenset(), ("failures_in_parts", "failures_recorded"))
+    yield _set("fallback_components", "alternatives_have_a_score", "alternative = ''", "has_alternative")
+    yield _set("fallback_components", "alternatives_have_a_score", "alternative_health_score = NULL", "has_alternative")
+    yield _set("model_fallback", estimates, "added_failures_low = NULL", "estimates")
+    yield _set("model_fallback", estimates, "compared_calls = 0, compared_failures = 0", "estimates_due",
+               "estimates_are_within_their_intervals")  # fmt: skip
+    for assignment in (
+        "avoided_failures_low = -1", "added_failures_low = added_failures + 0.1",
+        "avoided_failures_high = avoided_failures - 0.1", "avoided_failures_high = compared_failures + 0.1",
+        "added_failures_high = compared_calls - compared_failures + 0.1",
+    ):  # fmt: skip
+        yield _set("model_fallback", "estimates_are_within_their_intervals", assignment, assignment.split()[0])
+    yield _set("model_fallback", "windows_agree_with_the_components", "failures = failures - 1", "failures_in_windows",
+               "parts_are_within_the_whole")  # fmt: skip
     yield Break("computed_signals", "no_more_executions_than_there_are",
                 ("DELETE FROM executions WHERE hour = TIMESTAMPTZ '{hit}'",))  # fmt: skip
     yield Break("trace_risks", "every_execution_in_a_session_is_a_trace",
@@ -778,9 +804,10 @@ def test_every_required_column_is_watched(sound: Project, table: str) -> None:
 
 @pytest.mark.parametrize("table", sorted(SUITES))
 def test_a_column_of_another_type_is_noticed(sound: Project, table: str) -> None:
-    column = next(name for name, kind, _, _ in describe(table) if kind == "int64" or name == "agent_id")
+    texts = ("agent_id", "alternative")
+    column = next(name for name, kind, _, _ in describe(table) if kind == "int64" or name in texts)
     with changed(
-        sound, f"ALTER TABLE {table} ALTER {column} TYPE {'VARCHAR' if column != 'agent_id' else 'BLOB'}"
+        sound, f"ALTER TABLE {table} ALTER {column} TYPE {'BLOB' if column in texts else 'VARCHAR'}"
     ) as session:
         names = ["columns_have_declared_types"]
         (result,) = evaluate(SUITES[table], source_of(sound, session, table), names)

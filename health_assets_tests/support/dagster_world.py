@@ -30,7 +30,7 @@ ASSETS = (
     "raw_logs", "spans", "executions", "cancellations", "trigger_events", "model_calls", "tool_calls", "signals", "evaluations", "judgements", "agent_updates",
     "rejected_records", "health_components", "agent_health", "agent_health_short", "system_health", "now_components", "agent_now", "evidence_components", "score_evidence",
     "state_components", "agent_changes", "agent_health_state",
-    "model_components", "model_health", "computed_signals", "evaluated_signals", "trace_risks", "session_scores", "task_consistency", "agent_reliability",
+    "model_components", "model_health", "fallback_components", "model_fallback", "computed_signals", "evaluated_signals", "trace_risks", "session_scores", "task_consistency", "agent_reliability",
     "error_budget", "tool_components", "tool_health", "usage_components", "agent_usage", "usage_breakdown",
     "release_components", "release_comparison", "agent_drift",
 )  # fmt: skip

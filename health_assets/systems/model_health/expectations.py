@@ -50,4 +50,75 @@ MODEL_HEALTH = Suite(
     hours=batches.hours_of_models,
 )
 
-SUITES = (MODEL_COMPONENTS, MODEL_HEALTH)
+FALLBACK_COMPONENTS = Suite(
+    asset="fallback_components",
+    checks=[
+        *OF_EVERY_TABLE,
+        Check(name="model_and_alternative_have_one_row_per_hour", expectations=unique("hour", "model", "alternative")),
+        Check(
+            name="parts_are_within_the_whole",
+            expectations=[
+                *between(1, None, "calls"),
+                *between(0, None, "failures", "alternative_failures"),
+                *at_least("calls", "failures"),
+                *at_least("alternative_calls", "alternative_failures"),
+            ],
+        ),
+        Check(name="models_were_degraded_before", expectations=greater("degraded_threshold", "health_score")),
+        Check(
+            name="alternatives_were_healthy_before",
+            expectations=at_least("alternative_health_score", "degraded_threshold"),
+        ),
+        Check(name="alternatives_have_a_score", expectations=equal("has_alternative", "has_alternative_score")),
+        Check(
+            name="calls_agree_with_the_records",
+            expectations=[
+                *equal("calls_in_parts", "calls_recorded"), *equal("failures_in_parts", "failures_recorded")
+            ],
+            batch="hours",
+        ),
+    ],
+    rows={"rows": batches.replayed_calls},
+    hours=batches.hours_of_replayed_calls,
+)  # fmt: skip
+
+MODEL_FALLBACK = Suite(
+    asset="model_fallback",
+    checks=[
+        *OF_EVERY_TABLE,
+        Check(name="model_and_alternative_have_one_row_per_hour", expectations=unique("hour", "model", "alternative")),
+        Check(
+            name="parts_are_within_the_whole",
+            expectations=[
+                *between(0, None, "compared_failures", "compared_alternative_failures"),
+                *at_least("calls", "failures"),
+                *at_least("calls", "compared_calls"),
+                *at_least("failures", "compared_failures"),
+                *at_least("compared_calls", "compared_failures"),
+                *at_least("compared_alternative_calls", "compared_alternative_failures"),
+            ],
+        ),
+        Check(name="estimates_are_there_where_calls_are_compared", expectations=equal("estimates", "estimates_due")),
+        Check(
+            name="estimates_are_within_their_intervals",
+            expectations=[
+                *between(0, None, "avoided_failures_low", "added_failures_low"),
+                *at_least("avoided_failures", "avoided_failures_low"),
+                *at_least("avoided_failures_high", "avoided_failures"),
+                *at_least("compared_failures", "avoided_failures_high"),
+                *at_least("added_failures", "added_failures_low"),
+                *at_least("added_failures_high", "added_failures"),
+                *at_least("compared_successes", "added_failures_high"),
+            ],
+        ),
+        Check(
+            name="windows_agree_with_the_components",
+            expectations=equal("failures_in_windows", "failures_of_hours"),
+            batch="hours",
+        ),
+    ],
+    rows={"rows": batches.fallbacks},
+    hours=batches.hours_of_fallbacks,
+)
+
+SUITES = (MODEL_COMPONENTS, MODEL_HEALTH, FALLBACK_COMPONENTS, MODEL_FALLBACK)

@@ -41,13 +41,20 @@ def model_health(
         window_calls: length N of the rolling window.
         degraded_threshold: a model whose score is below it is degraded.
     """
-    numbered = _numbered(_with_calls_left_out(components, model_calls, window_calls))
-    calls = _last_calls(numbered, hours, lookback_hours, window_calls)
+    calls = window_calls_of(components, model_calls, hours, lookback_hours, window_calls)
     return _summaries(calls).mutate(
         is_degraded=lambda rows: rows.health_score < degraded_threshold,
         window_calls=ibis.literal(window_calls, "int64"),
         degraded_threshold=ibis.literal(float(degraded_threshold)),
     )
+
+
+def window_calls_of(
+    components: ir.Table, model_calls: ir.Table, hours: HourRange, lookback_hours: int, window_calls: int
+) -> ir.Table:
+    """The calls of each model's window at each of `hours`, with that hour as `hour`; arguments as of `model_health`."""
+    numbered = _numbered(_with_calls_left_out(components, model_calls, window_calls))
+    return _last_calls(numbered, hours, lookback_hours, window_calls)
 
 
 def _with_calls_left_out(components: ir.Table, model_calls: ir.Table, window_calls: int) -> ir.Table:

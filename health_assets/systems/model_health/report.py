@@ -1,7 +1,8 @@
-"""Model health's block: every model called lately, from the worst on, and the best one."""
+"""Model health's block: every model called lately from the worst on, the best one, and what a fallback might avoid."""
 
 from typing import Any
 
+import ibis
 from ibis import ir
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +12,8 @@ from health_assets.core.console import plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
+from health_assets.systems.model_health.model_fallback import KEYS
+from health_assets.systems.model_health.texts import CAVEAT, fallback_text
 from health_assets.warehouse.session import Session
 
 MODELS_SHOWN = 10
@@ -42,6 +45,18 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     for model in models:
         if model["previous_response_model"] is not None:
             console.print(Text(printable(_change(model))))
+    _print_fallbacks(console, session, HourRange.of(latest))
+
+
+def _print_fallbacks(console: Console, session: Session, hour: HourRange) -> None:
+    rows = session.hours_of("model_fallback", hour)
+    rows = rows.filter(rows.failures > 0).order_by(ibis.desc("failures"), "model", "alternative").limit(MODELS_SHOWN)
+    found = session.dicts(rows)
+    for row in found:
+        shown = row | {name: printable(row[name]) for name in KEYS}
+        console.print(Text(f"{shown['model']} while degraded: {fallback_text(shown)}"))
+    if found:
+        console.print(Text(CAVEAT, style="dim"))
 
 
 def _from_the_worst_on(models: ir.Table) -> ir.Table:

@@ -1,8 +1,8 @@
-"""Model health (source 4): each hour's last calls, and the rolling health of every model."""
+"""Model health (source 4): last calls, the rolling health of every model, and what a fallback might have avoided."""
 
 from datetime import datetime
 
-from health_assets.schema.columns import AsOf, Hourly, at, count, flag, number, text
+from health_assets.schema.columns import AsOf, Hourly, Windowed, at, count, flag, number, text
 
 
 class ModelComponent(Hourly, table=True):
@@ -46,4 +46,48 @@ class ModelHealth(AsOf, table=True):
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 
-TABLES = (ModelComponent, ModelHealth)
+class FallbackComponent(Hourly, table=True):
+    """Calls of the hour to each model that was degraded before it, and those to the best model known then."""
+
+    __tablename__ = "fallback_components"
+
+    model: str = text("Model that was called, degraded by its calls before the hour.", key=True)
+    alternative: str = text("Healthiest model by the calls before the hour; empty where none was healthy.", key=True)
+    calls: int = count("Calls to the model in the hour.")
+    failures: int = count("Calls among them that failed.")
+    alternative_calls: int = count("Calls to the alternative in the hour, of all agents.")
+    alternative_failures: int = count("Calls among them that failed.")
+    health_score: float = number("Score of the model before the hour, 0 to 1.")
+    alternative_health_score: float | None = number("Score of the alternative before the hour; null without one.")
+    window_calls: int = count("Setting used: calls that the rolling window of the scores holds.")
+    degraded_threshold: float = number("Setting used: scores below it are degraded.")
+
+
+class ModelFallback(Windowed, table=True):
+    """Calls of the window to degraded models, and how many of them the best model known might have answered."""
+
+    __tablename__ = "model_fallback"
+
+    model: str = text("Model that was called while degraded.", key=True)
+    alternative: str = text("Healthiest model known before each of the hours; empty where none was healthy.", key=True)
+    calls: int = count("Calls to the model in the hours in which this was its alternative.")
+    failures: int = count("Calls among them that failed.")
+    compared_calls: int = count("Calls among them in hours in which the alternative was called.")
+    compared_failures: int = count("Calls among those that failed.")
+    compared_alternative_calls: int = count("Calls to the alternative in these hours, of all agents.")
+    compared_alternative_failures: int = count("Calls among them that failed.")
+    avoided_failures: float | None = number(
+        "Failed calls that would have succeeded at the alternative's success rate of the same hour; null where it was "
+        "not called."
+    )
+    avoided_failures_low: float | None = number("Low end of its 95 % interval.")
+    avoided_failures_high: float | None = number("High end of it.")
+    added_failures: float | None = number(
+        "Calls that succeeded and would have failed at the alternative's success rate of the same hour; null likewise."
+    )
+    added_failures_low: float | None = number("Low end of its 95 % interval.")
+    added_failures_high: float | None = number("High end of it.")
+    formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
+
+
+TABLES = (ModelComponent, ModelHealth, FallbackComponent, ModelFallback)

@@ -35,6 +35,14 @@ def mark_models(rows: ir.Table, session: Session, hours: HourRange, rules: Rules
     return _with_rules(marked, session, hours, rules, sources, rules.settings.lookback_hours)
 
 
+def mark_fallbacks(rows: ir.Table, _session: Session, _hours: HourRange, rules: Rules) -> ir.Table:
+    """Add `is_public` and `rules` to rows of `model_fallback`: only the full view has them where an agent is personal.
+
+    How many other agents called in just these hours is not counted.
+    """
+    return rows.mutate(is_public=not rules.ownership.has_personal, rules=ibis.literal(rules.fingerprint))
+
+
 def mark_tools(rows: ir.Table, session: Session, hours: HourRange, rules: Rules) -> ir.Table:
     """Add `is_public` and `rules` to rows of `tool_health`."""
     tools = tools_of_personal(session, rules.settings, hours, rules.ownership).mutate(is_of_personal=True)

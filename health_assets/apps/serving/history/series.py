@@ -15,7 +15,7 @@ from ibis import ir
 from health_assets.apps.serving import aggregates
 from health_assets.apps.serving.history import owners
 from health_assets.apps.serving.history.copying_rules import Rules
-from health_assets.apps.serving.history.owners import mark_models, mark_tools, name_agents
+from health_assets.apps.serving.history.owners import mark_fallbacks, mark_models, mark_tools, name_agents
 from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import columns_of
@@ -355,6 +355,14 @@ SERIES: tuple[Series, ...] = (
         rows=_as_it_is("model_health"),
         more=mark_models,
         decides=lambda rules: [rules.fingerprint, rules.settings.lookback_hours],
+    ),
+    Series(
+        name="fallbacks",
+        key=None,
+        sources=("model_fallback",),
+        rows=_as_it_is("model_fallback"),
+        more=mark_fallbacks,
+        decides=lambda rules: rules.fingerprint,
     ),
     Series(
         name="survey", key=None, sources=("survey_summary", "agent_probes"), rows=_survey

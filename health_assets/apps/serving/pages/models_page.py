@@ -1,6 +1,7 @@
 """The page of models: how well each answers right now, by its last calls (source 4).
 
-What belongs here: models of one hour and their scores over the last days. What does not: tools (`tools_page`).
+What belongs here: models of one hour, their scores over the last days, and what a fallback might have avoided. What
+does not: tools (`tools_page`).
 
 A model's health is measured over the agents of all teams, so a caller whose view is limited to some sees a sentence in
 place of numbers, as the API says it.
@@ -12,10 +13,13 @@ from health_assets.apps.serving.doors import NO_AGGREGATES
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.model_tracker import best_of
+from health_assets.systems.model_health.texts import CAVEAT
 
 CURVE_DAYS = 7
 CURVES = ("stability", "unhealthy", "operation", "degraded", "score")
 """Colours of the curves; so many models are drawn."""
+FALLBACKS = 20
+"""Most pairs of a degraded model and its alternative that are listed."""
 LISTED = (
     "model", "health_score", "is_degraded", "success_count", "failure_count", "p50_latency_ms", "p95_latency_ms",
     "last_call_at", "window_calls", "degraded_threshold", "last_response_model", "previous_response_model",
@@ -33,6 +37,7 @@ def models_page(look: Look) -> Page:
         "drawn": [],
         "curve": [],
         "models": [],
+        "fallbacks": [],
     }
     if not look.sees_all:
         return _page({**told, "why_none": f"{NO_AGGREGATES[0].upper()}{NO_AGGREGATES[1:]}."})
@@ -48,13 +53,15 @@ def models_page(look: Look) -> Page:
             "drawn": drawn,
             "curve": _curve(look, drawn),
             "models": models,
+            "fallbacks": _fallbacks(look),
         }
     )
 
 
 def _page(told: dict[str, Any]) -> Page:
     curves = [(f"m{place}", name, CURVES[place]) for place, name in enumerate(told["drawn"])]
-    return Page(name="models", title="Models", told=told, listing="models", shown={"curves": curves})
+    shown = {"curves": curves, "caveat": CAVEAT}
+    return Page(name="models", title="Models", told=told, listing="models", shown=shown)
 
 
 def _calls(model: dict[str, Any]) -> int:
@@ -67,6 +74,12 @@ def _best(models: list[dict[str, Any]]) -> str | None:
         return None
     in_order = sorted(models, key=lambda one: (-one["calls"], one["model"]))
     return best_of({one["model"]: one["health_score"] for one in models}, [one["model"] for one in in_order])
+
+
+def _fallbacks(look: Look) -> list[dict[str, Any]]:
+    """The rows of `model_fallback` with a failed call, most failed ones first."""
+    rows = [row for row in look.at("fallbacks").to_pylist() if row["failures"]]
+    return sorted(rows, key=lambda row: (-row["failures"], row["model"], row["alternative"]))[:FALLBACKS]
 
 
 def _curve(look: Look, drawn: list[str]) -> list[dict[str, Any]]:

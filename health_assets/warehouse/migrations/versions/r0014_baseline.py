@@ -578,6 +578,21 @@ def upgrade() -> None:
     )
     op.create_index("expectation_results_by_hour", "expectation_results", ["hour"], unique=False)
     op.create_table(
+        "fallback_components",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("model", sa.String(collation="C"), nullable=True),
+        sa.Column("alternative", sa.String(collation="C"), nullable=True),
+        sa.Column("calls", sa.BigInteger(), nullable=True),
+        sa.Column("failures", sa.BigInteger(), nullable=True),
+        sa.Column("alternative_calls", sa.BigInteger(), nullable=True),
+        sa.Column("alternative_failures", sa.BigInteger(), nullable=True),
+        sa.Column("health_score", sa.Double(), nullable=True),
+        sa.Column("alternative_health_score", sa.Double(), nullable=True),
+        sa.Column("window_calls", sa.BigInteger(), nullable=True),
+        sa.Column("degraded_threshold", sa.Double(), nullable=True),
+    )
+    op.create_index("fallback_components_by_hour", "fallback_components", ["hour"], unique=False)
+    op.create_table(
         "health_components",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
         sa.Column("agent_id", sa.String(collation="C"), nullable=True),
@@ -654,6 +669,31 @@ def upgrade() -> None:
         sa.Column("window_calls", sa.BigInteger(), nullable=True),
     )
     op.create_index("model_components_by_hour", "model_components", ["hour"], unique=False)
+    op.create_table(
+        "model_fallback",
+        sa.Column("hour", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("as_of", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_final", sa.Boolean(), nullable=True),
+        sa.Column("window_start", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("window_end", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("hours_covered", sa.BigInteger(), nullable=True),
+        sa.Column("model", sa.String(collation="C"), nullable=True),
+        sa.Column("alternative", sa.String(collation="C"), nullable=True),
+        sa.Column("calls", sa.BigInteger(), nullable=True),
+        sa.Column("failures", sa.BigInteger(), nullable=True),
+        sa.Column("compared_calls", sa.BigInteger(), nullable=True),
+        sa.Column("compared_failures", sa.BigInteger(), nullable=True),
+        sa.Column("compared_alternative_calls", sa.BigInteger(), nullable=True),
+        sa.Column("compared_alternative_failures", sa.BigInteger(), nullable=True),
+        sa.Column("avoided_failures", sa.Double(), nullable=True),
+        sa.Column("avoided_failures_low", sa.Double(), nullable=True),
+        sa.Column("avoided_failures_high", sa.Double(), nullable=True),
+        sa.Column("added_failures", sa.Double(), nullable=True),
+        sa.Column("added_failures_low", sa.Double(), nullable=True),
+        sa.Column("added_failures_high", sa.Double(), nullable=True),
+        sa.Column("formula_version", sa.String(collation="C"), nullable=True),
+    )
+    op.create_index("model_fallback_by_hour", "model_fallback", ["hour"], unique=False)
     op.create_table(
         "model_health",
         sa.Column("hour", sa.DateTime(timezone=True), nullable=True),

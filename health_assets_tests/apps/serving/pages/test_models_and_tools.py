@@ -18,6 +18,7 @@ from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
 from health_assets.scoring.wilson import lower_end
+from health_assets.systems.model_health.texts import CAVEAT
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.pages_made import FULL, World
 from health_assets_tests.support.session_pages_made import HOURS, SECRET, TARGETS, html_of, look_at, made
@@ -93,6 +94,28 @@ def test_a_curve_is_of_the_scores_of_these_hours(world: World) -> None:
     assert page.told["drawn"][0] == "shaky"
     assert [(point["hour"], point["m0"]) for point in page.told["curve"]] == expected
     assert len(models_page(look_at(world, hour=START)).told["curve"]) == 1
+
+
+def test_the_page_says_what_a_fallback_might_have_done_with_failed_calls(world: World) -> None:
+    page = models_page(look_at(world))
+    [row] = page.told["fallbacks"]
+    expected = world.project.query(
+        "SELECT model, alternative, failures, avoided_failures_low, avoided_failures_high FROM model_fallback "
+        "WHERE hour = ?",
+        [world.hour],
+    )
+    names = ("model", "alternative", "failures", "avoided_failures_low", "avoided_failures_high")
+    assert [tuple(row[name] for name in names)] == expected
+    assert expected[0][:3] == ("shaky", "rare", 3)
+    text = html(world, page)
+    assert "1.0 to 3.0" in text and "2 of 2" in text
+    assert CAVEAT in text
+
+
+def test_fallbacks_are_for_the_full_view_where_an_agent_is_personal(world: World) -> None:
+    page = models_page(look_at(world, EVERYBODYS))
+    assert page.told["fallbacks"] == models_page(look_at(world, RED)).told["fallbacks"] == []
+    assert CAVEAT not in html(world, page, EVERYBODYS)
 
 
 def test_who_sees_some_teams_is_told_why_no_model_is_there(world: World) -> None:
