@@ -22,7 +22,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.apps.test_alert_deliveries import deliver
-from health_assets_tests.support.alerts_made import compared, keep_hour, look, scored
+from health_assets_tests.support.alerts_made import compared, drift, keep_hour, look, scored
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.receivers import receiver
 
@@ -219,6 +219,28 @@ def test_a_verdict_on_a_release_is_in_one_digest(tmp_path: Path) -> None:
         assert written is not None
         told.append([(one["agent_id"], one["measure"]) for one in written.content["releases"]])
     assert told == [[("bad", "success_rate"), ("good", "success_rate")], [], [("bad", "tokens")]]
+
+
+def test_a_digest_names_the_agents_that_were_worse_than_their_own_past_and_until_when(tmp_path: Path) -> None:
+    path = tmp_path / "health.duckdb"
+    warehouse, settings = Warehouse(str(path)), Settings(warehouse=str(path))
+    final = {"is_final": True}
+    over, goes_on, own = (drift("over", measure="volume_drop") | final, drift("bad") | final, drift("mine") | final)
+    nearly = drift("nearly", is_drifting=False) | final
+    with warehouse.write() as session:
+        for hour, rows in ((20, [over, own]), (29, [goes_on, over]), (30, [goes_on, nearly])):
+            keep_hour(session, START + hour * HOUR, [scored("bad", 50.0)], agent_drift=rows)
+    alerts = alerts_to(hook=Webhook(type="webhook", url="http://127.0.0.1:1/"))
+    written = write_due_digest(warehouse, alerts, settings, PERSONAL, DUE)
+    assert written is not None
+    lines = list(lines_of(written.content))
+    place = lines.index("Worse than their own past:")
+    since = f"{drift('bad')['since']:%Y-%m-%d %H:%M} UTC"
+    assert lines[place + 1 : place + 3] == [
+        f"· bad: success rate 95% → 80% since {since}; version 8: 83% of the failures in excess",
+        f"· over: fewer executions 0.9/h → 0.8/h since {since}; no longer from 2026-06-08 06:00 UTC on",
+    ]
+    assert not lines[place + 3].startswith("·")
 
 
 def test_a_digest_of_a_channel_that_is_down_is_sent_later_and_is_the_same(fleet: Path) -> None:

@@ -23,6 +23,8 @@ from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.scoring.verdict import FAILING, NOW_FIRST, SUSPECT, now_evidence
+from health_assets.systems.agent_drift.newest import drifts_of_period
+from health_assets.systems.agent_drift.texts import sentence as drift_sentence
 from health_assets.systems.agent_health_model.urgency import with_now
 from health_assets.systems.release_comparison.newest import decided
 from health_assets.systems.release_comparison.texts import sentence
@@ -72,6 +74,7 @@ def facts(
         "to": period.end.isoformat(),
         **reading.health(),
         "releases": reading.releases(releases_told),
+        "drifts": reading.drifts(),
         "incidents": reading.incidents(),
         "quality": reading.quality(),
         "silences": reading.silences(now),
@@ -155,6 +158,18 @@ class _Reading:
         known = {verdict_of(row) for row in told_before}
         rows = self._first(decided(self.session, self.period), lambda row: verdict_of(row) not in known)
         return [{**{name: row[name] for name in OF_RELEASE}, "told": sentence(row)} for row in rows]
+
+    def drifts(self) -> list[Facts]:
+        """The agents that were worse than their own past in an hour of the period, and until when."""
+        newest = PartitionStates(self.session).newest("agent_drift", self.period.end)
+        return [
+            {
+                "agent_id": row["agent_id"], "measure": row["measure"], "since": row["since"].isoformat(),
+                "until": None if row["hour"] == newest else (row["hour"] + HOUR).isoformat(),
+                "told": drift_sentence(row),
+            }
+            for row in self._first(drifts_of_period(self.session, self.period))
+        ]  # fmt: skip
 
     def _first(self, rows: ir.Table, is_wanted: Callable[[Facts], bool] = lambda _: True) -> list[Facts]:
         """The first wanted rows of agents that a message may speak of."""

@@ -49,6 +49,7 @@ def lines_of(content: dict[str, Any]) -> Iterator[str]:
     yield from _listed("Fell most", content["dropped"], _dropped)
     yield from _listed("Error budgets spent or burning", content["budgets"], _budget)
     yield from _listed("Releases", content.get("releases", []), _release)  # none in digests of earlier versions
+    yield from _listed("Worse than their own past", content.get("drifts", []), _drift)
     yield from _incidents(content["incidents"])
     yield from _quality(content["quality"])
     yield from _silences(content["silences"])
@@ -87,6 +88,11 @@ def _budget(row: dict[str, Any]) -> str:
 def _release(row: dict[str, Any]) -> str:
     names = [printable(row[name], MOST) for name in ("agent_id", "dimension", "candidate", "baseline")]
     return f"{names[0]}: {names[1]} {names[2]} after {names[3]}, {row['told']}"
+
+
+def _drift(row: dict[str, Any]) -> str:
+    ended = "" if row["until"] is None else f"; no longer from {_time(row['until'])} on"
+    return f"{printable(row['agent_id'], MOST)}: {printable(row['told'], MOST)}{ended}"
 
 
 def _incidents(incidents: dict[str, Any]) -> Iterator[str]:

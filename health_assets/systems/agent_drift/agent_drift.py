@@ -8,12 +8,17 @@ average no earlier than after 168 / alarms hours.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.schema.catalog import describe
+from health_assets.schema.column_types import ARROW_TYPES
+from health_assets.schema.columns import FORMULA_VERSION, AsOf
+from health_assets.systems.agent_drift.causes import CAUSE
 from health_assets.systems.agent_drift.evidence import Bets, Booleans, Floats, bets_of, log_evidence
 from health_assets.systems.agent_drift.hourly_counts import SUMS
 from health_assets.systems.agent_drift.names import MEASURES, VOLUME_DROP
@@ -24,14 +29,11 @@ LEAST_EVIDENCE = 20.0
 """Less has no row, unless fewer than `WEEK_HOURS` / alarms may be enough."""
 MOST_CELLS = 60_000
 """Agents x hours that are computed at once."""
-TOLD = ("runs", "value", "baseline_runs", "baseline_value", "limit_value")
-TIME = pa.timestamp("us", "UTC")
-SCHEMA = pa.schema([
-    ("hour", TIME), ("agent_id", pa.string()), ("measure", pa.string()), ("since", TIME), ("runs", pa.int64()),
-    ("value", pa.float64()), ("baseline_runs", pa.int64()), ("baseline_value", pa.float64()),
-    ("limit_value", pa.float64()), ("log_evidence", pa.float64()), ("detectors", pa.int64()),
-    ("is_drifting", pa.bool_()),
-])  # fmt: skip
+ADDED_LATER = {*AsOf.model_fields, *CAUSE, FORMULA_VERSION} - {"hour"}
+SCHEMA = pa.schema([(name, ARROW_TYPES[kind]) for name, kind, *_ in describe("agent_drift") if name not in ADDED_LATER])
+"""The columns of the table that are computed here."""
+TOLD = tuple(field.name for field in fields(Bets) if field.name in SCHEMA.names)
+TIME = SCHEMA.field("hour").type
 
 
 def drifts(counts: pa.Table, hours: HourRange, open_hours: int, margin: float, alarms_a_week: float) -> pa.Table:
