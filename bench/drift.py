@@ -15,8 +15,7 @@ from rich.table import Table
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.agent_drift.agent_drift import MOST_CELLS, WEEK_HOURS, drifts_of
-from health_assets.systems.agent_drift.hourly_counts import DAY_HOURS, SPREAD_UNIT
-from health_assets.systems.agent_drift.names import LOOK_BACK_HOURS
+from health_assets.systems.agent_drift.names import DAY_HOURS, LOOK_BACK_HOURS, SPREAD_UNIT
 from health_assets.systems.agent_drift.past import Past
 
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC)

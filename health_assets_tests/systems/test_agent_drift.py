@@ -14,6 +14,7 @@ from health_assets.apps.report.agent import print_agent
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of
 from health_assets.systems.agent_drift.agent_drift import named
+from health_assets.systems.agent_drift.expected_range import NEEDED_HOURS, expected_success
 from health_assets.systems.agent_drift.names import LOOK_BACK_HOURS
 from health_assets.systems.agent_drift.report import print_block
 from health_assets_tests.support import reference, reference_agent_drift
@@ -69,6 +70,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 
 
 # -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_range_of_a_chart_is_the_limit_of_the_table(tmp_path: Path) -> None:
+    """The last 24 hours have most evidence here, so that the row tells their limit."""
+    hours = HourRange(NOW, NOW + 30 * HOUR)
+    records = [*past(20), *(record for hour in range(30) for record in runs(hour, 20, failed=4))]
+    rows = drifts(Project(tmp_path / "project"), records, hours)["success_rate"]
+    counts = np.zeros((2, NEEDED_HOURS - 1 + len(hours)), np.int64)
+    for hour in range(-NEEDED_HOURS + 1, len(hours)):
+        failed = 4 if hour >= 0 else int(hour % 7 == 0)
+        counts[:, hour + NEEDED_HOURS - 1] = 20, failed
+    expected = expected_success(*counts, len(hours), MARGIN)
+    [told] = [row for row in rows if row["hour"] == NOW + 23 * HOUR]
+    assert told["since"] == NOW
+    assert told["limit_value"] == pytest.approx(expected.limit_value[23, 0], abs=1e-12)
+    assert told["value"] == pytest.approx(expected.value[23, 0]) == pytest.approx(0.8)
 
 
 def test_an_agent_that_fails_more_than_in_its_past_drifts_since_the_first_of_these_hours(project: Project) -> None:

@@ -50,6 +50,20 @@ def hidden_models(session: Session, settings: Settings, hours: HourRange, owners
     return rows.filter(rows.agents.fill_null(0) < settings.min_agents_per_aggregate).select("hour", "model")
 
 
+def models_of_personal(session: Session, settings: Settings, hours: HourRange, ownership: Ownership) -> ir.Table:
+    """Models that a personal agent called in the look-back of hours: each `hour` and `model` once.
+
+    Args:
+        session: a session.
+        settings: length of the look-back.
+        hours: hours of `model_fallback`.
+        ownership: owners of the agents.
+    """
+    callers = _callers(session, hours.extended_back(settings.lookback_hours - 1))
+    personal = callers.filter(ownership.personal(callers.agent_id)).select("model", called_in=callers.hour).distinct()
+    return _looking_back(personal, hours, settings.lookback_hours, "model")
+
+
 def _looking_back(found: ir.Table, hours: HourRange, length: int, what: str) -> ir.Table:
     """Each of these hours with what was found in the hours up to it, by `called_in`; each pair once."""
     each = spine(hours)

@@ -18,7 +18,7 @@ UNREADABLE = "unreadable"
 NOT_STARTED = "not started"
 NEEDED = {
     "warehouse", "lake", "ledger", "published", "targets", "window_hours", "lookback_hours", "min_agents_per_aggregate",
-    "history_days", "raw", "max_unpacked_gib", "max_packing_ratio",
+    "history_days", "raw", "max_unpacked_gib", "max_packing_ratio", "comparison_margin",
 }  # fmt: skip
 """Settings that a reader needs; the tokens it does not."""
 

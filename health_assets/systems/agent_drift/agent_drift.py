@@ -20,8 +20,7 @@ from health_assets.schema.column_types import ARROW_TYPES
 from health_assets.schema.columns import FORMULA_VERSION, AsOf
 from health_assets.systems.agent_drift.causes import CAUSE
 from health_assets.systems.agent_drift.evidence import Bets, Booleans, Floats, bets_of, log_evidence
-from health_assets.systems.agent_drift.hourly_counts import SUMS
-from health_assets.systems.agent_drift.names import MEASURES, VOLUME_DROP
+from health_assets.systems.agent_drift.names import MEASURES, SUMS, VOLUME_DROP
 from health_assets.systems.agent_drift.past import Integers, Past
 
 WEEK_HOURS = 168

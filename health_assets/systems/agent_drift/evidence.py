@@ -30,8 +30,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from health_assets.systems.agent_drift.hourly_counts import DAY_HOURS, PARTS, SPREAD_UNIT
-from health_assets.systems.agent_drift.names import SUCCESS_RATE, VOLUME_DROP, VOLUME_RISE
+from health_assets.systems.agent_drift.names import (
+    DAY_HOURS,
+    PARTS,
+    SPREAD_UNIT,
+    SUCCESS_RATE,
+    VOLUME_DROP,
+    VOLUME_RISE,
+)
 from health_assets.systems.agent_drift.past import Past
 
 Floats = NDArray[np.float64]
@@ -90,7 +96,7 @@ def bets_of(past: Past, margin: float) -> dict[str, list[Bets]]:
     """
     volumes = list(_volumes(past))
     return {
-        SUCCESS_RATE: [_success_rate(past, hours, margin) for hours in SHARE_HOURS],
+        SUCCESS_RATE: [success_rate_bets(past, hours, margin) for hours in SHARE_HOURS],
         VOLUME_DROP: [drop for drop, _ in volumes],
         VOLUME_RISE: [rise for _, rise in volumes],
     }
@@ -110,7 +116,14 @@ def _log_sum(logs: Floats) -> Floats:
 # -- success rate ------------------------------------------------------------------------------------------------------
 
 
-def _success_rate(past: Past, hours: int, margin: float) -> Bets:
+def success_rate_bets(past: Past, hours: int, margin: float) -> Bets:
+    """The bets on the success rate that began so many hours ago.
+
+    Args:
+        past: the agents' counts.
+        hours: how many hours ago.
+        margin: largest difference that does not matter.
+    """
     runs, failures = (past.between(name, 0, hours).astype(float) for name in ("executions", "failures"))
     days = [
         {name: past.between(name, hours + DAY_HOURS * day, hours + DAY_HOURS * (day + 1)) for name in past.totals}

@@ -11,13 +11,8 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.scoring.relations import time_literal
-from health_assets.systems.agent_drift.names import LOOK_BACK_HOURS
+from health_assets.systems.agent_drift.names import DAY_HOURS, LOOK_BACK_HOURS, PARTS, SPREAD_UNIT, SUMS
 
-DAY_HOURS = 24
-PARTS = (0, 1, 2, 4, 8, 12, DAY_HOURS)
-"""Of a day back, the hours back at which a part begins, and the end of the last."""
-SPREAD_UNIT = 1e-6
-SUMS = ("executions", "failures", "spread", "cells")
 KEYS = ("agent_id", "place")
 
 

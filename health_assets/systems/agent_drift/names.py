@@ -8,3 +8,9 @@ LOOK_BACK_HOURS = 168
 """Hours that end with an hour whose results follow from them."""
 DIMENSIONS = {"version": "agent_version", "model": "model"}
 """What a drift may be concentrated in, and the column of executions that tells it."""
+DAY_HOURS = 24
+PARTS = (0, 1, 2, 4, 8, 12, DAY_HOURS)
+"""Of a day back, the hours back at which a part begins, and the end of the last."""
+SPREAD_UNIT = 1e-6
+SUMS = ("executions", "failures", "spread", "cells")
+"""Counts of hours."""

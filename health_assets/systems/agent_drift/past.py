@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from health_assets.systems.agent_drift.hourly_counts import DAY_HOURS, PARTS
-from health_assets.systems.agent_drift.names import LOOK_BACK_HOURS
+from health_assets.systems.agent_drift.names import DAY_HOURS, LOOK_BACK_HOURS, PARTS
 
 Integers = NDArray[np.int64]
 

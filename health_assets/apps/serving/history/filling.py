@@ -207,6 +207,7 @@ def _facts(session: Session, settings: Settings) -> dict[str, Any]:
         "without_agents": day and without_agents(session, day),
         "first_hour": first and first.isoformat(),
         "window_hours": settings.window_hours,
+        "comparison_margin": settings.comparison_margin,
     }
 
 

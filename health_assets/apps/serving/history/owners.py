@@ -13,7 +13,7 @@ from datetime import datetime
 import ibis
 from ibis import ir
 
-from health_assets.apps.serving.aggregates import hidden_models, tools_of_personal
+from health_assets.apps.serving.aggregates import hidden_models, models_of_personal, tools_of_personal
 from health_assets.apps.serving.history.copying_rules import Rules
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.relations import lookup
@@ -35,12 +35,20 @@ def mark_models(rows: ir.Table, session: Session, hours: HourRange, rules: Rules
     return _with_rules(marked, session, hours, rules, sources, rules.settings.lookback_hours)
 
 
-def mark_fallbacks(rows: ir.Table, _session: Session, _hours: HourRange, rules: Rules) -> ir.Table:
-    """Add `is_public` and `rules` to rows of `model_fallback`: only the full view has them where an agent is personal.
+def mark_fallbacks(rows: ir.Table, session: Session, hours: HourRange, rules: Rules) -> ir.Table:
+    """Add `is_public` and `rules` to rows of `model_fallback`.
 
-    How many other agents called in just these hours is not counted.
+    Only the full view has models that a personal agent calls: other callers of just these hours are not counted.
     """
-    return rows.mutate(is_public=not rules.ownership.has_personal, rules=ibis.literal(rules.fingerprint))
+    if not rules.ownership.has_personal:
+        return rows.mutate(is_public=True, rules=ibis.literal(rules.fingerprint))
+    models = models_of_personal(session, rules.settings, hours, rules.ownership).mutate(is_of_personal=True)
+    rows = lookup(rows, models, ["hour", "model"])
+    others = models.rename(alternative="model", is_alternative_of_personal="is_of_personal")
+    rows = lookup(rows, others, ["hour", "alternative"])
+    is_hidden = rows.is_of_personal.fill_null(False) | rows.is_alternative_of_personal.fill_null(False)
+    marked = rows.mutate(is_public=~is_hidden).drop("is_of_personal", "is_alternative_of_personal")
+    return _with_rules(marked, session, hours, rules, ("model_calls", "executions"), rules.settings.lookback_hours)
 
 
 def mark_tools(rows: ir.Table, session: Session, hours: HourRange, rules: Rules) -> ir.Table:

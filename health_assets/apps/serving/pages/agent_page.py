@@ -26,6 +26,7 @@ from health_assets.apps.serving.pages.agent_curves import curve_of, fall_of, inc
 from health_assets.apps.serving.pages.agent_document import document_text, health_document
 from health_assets.apps.serving.pages.agent_last_hours import agent_now
 from health_assets.apps.serving.pages.agent_runs import runs_by, runs_of
+from health_assets.apps.serving.pages.agent_success import success_of
 from health_assets.apps.serving.pages.incident_rows import judged_to
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
@@ -102,6 +103,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "fall": None if fall is None else {**fall, "meanwhile": _meanwhile(marks, fall["since"])},
         "days": wanted.days,
         "curve": curve,
+        "success": success_of(look, agent_id, shown),
         "marks": marks,
         "releases": releases[:RELEASES_SHOWN],
         "losses": losses.rows,

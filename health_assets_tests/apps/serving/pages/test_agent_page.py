@@ -147,6 +147,22 @@ def test_the_curve_is_the_score_of_the_table_and_each_dimension_s_loss_up_to_100
     assert sums == pytest.approx([100] * len(HOURS))
 
 
+def test_the_success_rate_is_of_24_hours_beside_what_is_no_worse_than_before(world: World, told: dict) -> None:
+    points = {point["hour"]: point for point in told["success"]}
+    assert list(points) == [point["hour"] for point in told["curve"]]
+    [(share,)] = of_table(
+        world,
+        "SELECT avg(succeeded::INT) FROM executions WHERE agent_id = 'falling' AND hour > ?",
+        world.hour - 24 * HOUR,
+    )
+    newest = points[world.hour]
+    assert newest["success_percent"] == pytest.approx(100 * share)
+    assert newest["success_percent"] < newest["as_before_from_percent"] < 98
+    assert points[START + 30 * HOUR]["as_before_from_percent"] is None, "42 executions are no past"
+    text = html(world, "falling")
+    assert 'data-curve="success"' in text and 'data-kind="expected"' in text
+
+
 def test_the_points_lost_add_up_to_what_the_score_lacks(told: dict) -> None:
     lacking = 100 - told["agent"]["health_score"]
     assert lacking > 40

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +20,9 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
 from health_assets.scoring.wilson import lower_end
 from health_assets.systems.model_health.texts import CAVEAT
-from health_assets_tests.support.logs_made import START
-from health_assets_tests.support.pages_made import FULL, World
+from health_assets_tests.support.logs_made import START, line
+from health_assets_tests.support.pages_made import FULL, World, world_of
+from health_assets_tests.support.projects import Project, hours_from
 from health_assets_tests.support.session_pages_made import HOURS, SECRET, TARGETS, html_of, look_at, made
 
 RED = View(teams=frozenset({"red"}))
@@ -112,10 +114,28 @@ def test_the_page_says_what_a_fallback_might_have_done_with_failed_calls(world: 
     assert CAVEAT in text
 
 
-def test_fallbacks_are_for_the_full_view_where_an_agent_is_personal(world: World) -> None:
+def test_a_fallback_to_a_model_that_a_personal_agent_calls_is_for_the_full_view(world: World) -> None:
     page = models_page(look_at(world, EVERYBODYS))
     assert page.told["fallbacks"] == models_page(look_at(world, RED)).told["fallbacks"] == []
     assert CAVEAT not in html(world, page, EVERYBODYS)
+
+
+def test_a_fallback_between_models_of_other_agents_is_for_everybody(tmp_path: Path) -> None:
+    project = Project(tmp_path, targets=TARGETS)
+    calls = [
+        {"type": "model_call", "call_id": f"{model} {hour}", "model": model, "agent_id": agent, "status": status,
+         "ended_at": (START + hour * HOUR).isoformat()}
+        for hour in range(2)
+        for model, agent, status in (
+            ("bad", "alpha", "failure"), ("good", "beta", "success"), ("poor", "mine", "failure")
+        )
+    ]  # fmt: skip
+    project.write_log("a.jsonl", [line(record) for record in calls])
+    project.materialize(hours_from(START, 2))
+    own = world_of(project, hours_from(START, 2))
+    for view, expected in ((EVERYBODYS, ["bad"]), (FULL, ["bad", "poor"])):
+        found = models_page(look_at(own, view)).told["fallbacks"]
+        assert [(row["model"], row["alternative"]) for row in found] == [(model, "good") for model in expected]
 
 
 def test_who_sees_some_teams_is_told_why_no_model_is_there(world: World) -> None:

@@ -36,6 +36,7 @@ function draw(figure) {
   const hours = rows.map((row) => Number(row.cells[0].dataset.at));
   const values = heads.map((_, at) => rows.map((row) => (row.cells[at + 1].textContent === "" ? null : Number(row.cells[at + 1].textContent.replace(/,/g, "")))));
   const isStacked = "stacked" in figure.dataset;
+  const isRange = (head) => head.dataset.kind === "expected"; // all from this value on, up to the top
   const unit = figure.dataset.unit;
   const marks = [...figure.querySelectorAll(".marks li")].map((one) => ({ at: Number(one.dataset.at), kind: one.dataset.kind }));
   const isNear = figure.dataset.low === "near"; // what changes little is looked at from near; the axis says where it begins
@@ -59,9 +60,10 @@ function draw(figure) {
       ...heads.map((head, at) => ({
         label: head.textContent,
         stroke: colour(head.dataset.kind) || colour("accent"),
-        fill: isStacked ? colour(head.dataset.kind) + "99" : undefined,
-        width: isStacked ? 1 : 1.75,
-        points: { show: rows.length < 30, size: 4 },
+        fill: isStacked ? colour(head.dataset.kind) + "99" : isRange(head) ? colour(head.dataset.kind) + "33" : undefined,
+        fillTo: isRange(head) ? (u) => u.scales.y.max : undefined,
+        width: isStacked || isRange(head) ? 1 : 1.75,
+        points: { show: rows.length < 30 && !isRange(head), size: 4 },
         value: (_, __, ___, index) => {
           const value = values[at][index ?? newest];
           return value === null ? "–" : `${value.toLocaleString("en", { maximumSignificantDigits: 4 })}${unit}`;
