@@ -140,11 +140,15 @@ def random_calls(random: Random, count: int, hours: int) -> list[Record]:
     return records
 
 
-@pytest.mark.parametrize(("seed", "first", "count"), [(2, 0, 12), (3, 9, 1)])
+@pytest.mark.parametrize(
+    ("engine", "seed", "first", "count"),
+    [("duckdb", 2, 0, 12), ("duckdb", 3, 9, 1), pytest.param("postgres", 4, 0, 12, marks=pytest.mark.nightly)],
+)
 def test_replays_of_random_logs_equal_the_reference(
-    project: Project, monkeypatch: pytest.MonkeyPatch, seed: int, first: int, count: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, seed: int, first: int, count: int
 ) -> None:
     monkeypatch.setenv("HEALTH_MODEL_WINDOW_CALLS", "6")
+    project = Project(tmp_path / "project", None, WINDOW_HOURS, LOOKBACK_HOURS, engine=engine)
     for name, own in (("a.jsonl", Random(seed)), ("b.jsonl.gz", Random(seed + 100))):
         project.write_log(name, [line(record | {"call_id": f"{name} {record['call_id']}"})
                                  for record in random_calls(own, 100, 10)])  # fmt: skip
