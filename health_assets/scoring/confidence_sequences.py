@@ -20,18 +20,28 @@ too: the pairs of shares at which it is below 1 / alpha hold the true pair, and 
 where x is the mean, v the variance, and r the mixture's variance in units of v. The pairs of means at which the product
 is below 1 / alpha are an ellipse.
 
+**Quantiles.** Howard and Ramdas, "Sequential estimation of quantiles with applications to A/B testing and best-arm
+identification" (2022). Count the numbers up to the true quantile, of those equal to it so many that the chance of each
+to be counted is p: then M(p) above, with the number counted as s, is a martingale from 1, whatever the distribution. So
+the counts s at which it is below 1 / alpha are ranks between which the true quantile lies. The Beta distribution has
+the mean p.
+
 What these assume: that a version's runs have the same mean whenever they run, whatever ran before.
 """
 
 import math
+from functools import cache
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 HALVINGS = 60
 """Of the search for the end of an interval, over the logarithm of a multiplier from e^-40 to e^40."""
+MOST_FEWEST = 100_000
+"""Enough numbers for both ends of any quantile up to the 99.9th percentile."""
 TIGHTEST_AT = 500
 """The number of runs at which intervals of means are tightest; others are nearly so."""
 
@@ -135,6 +145,51 @@ def difference_of_means(baseline: Means, candidate: Means, alpha: float) -> tupl
     half = np.sqrt(bound * (_spread(baseline, ratio) + _spread(candidate, ratio)))
     difference = candidate.mean - baseline.mean
     return difference - half, difference + half
+
+
+def quantile_ranks(runs: Integers, share: float, alpha: float) -> tuple[Integers, Integers]:
+    """The ranks, from 0 to runs + 1, of numbers between which the true quantile lies, both included.
+
+    Rank 0 is below all numbers and runs + 1 above them: there are too few for an end.
+
+    Args:
+        runs: how many numbers there are, at least 1.
+        share: of the quantile, between 0 and 1.
+        alpha: probability that the true quantile is ever outside.
+    """
+    each, places = np.unique(runs, return_inverse=True)
+    likely = np.round(each * share).astype(np.int64)
+    low = _last_outside(each, share, alpha, likely, np.full_like(likely, -1)) + 1
+    high = _last_outside(each, share, alpha, likely, each + 1)
+    return low[places], high[places]
+
+
+@cache
+def fewest_for_quantile(share: float, alpha: float) -> int:
+    """The number of numbers from which on both ends of a quantile's interval are among them."""
+    runs = np.arange(1, MOST_FEWEST)
+    low, high = quantile_ranks(runs, share, alpha)
+    return int(runs[(low > 0) & (high <= runs)][0])
+
+
+def _last_outside(runs: Integers, share: float, alpha: float, inside: Integers, outside: Integers) -> Integers:
+    """The count nearest to `inside` at which M is at least 1 / alpha, between it and `outside`, by bisection."""
+    while (np.abs(outside - inside) > 1).any():
+        middle = (inside + outside) // 2
+        is_inside = _log_martingale(runs, middle, share, alpha) < -math.log(alpha)
+        inside, outside = np.where(is_inside, middle, inside), np.where(is_inside, outside, middle)
+    return outside
+
+
+def _log_martingale(runs: Integers, count: Integers, share: float, alpha: float) -> Floats:
+    weight = 1 / _mixture_variance(alpha) - 1
+    mixture = Shares(
+        runs=runs,
+        successes=count,
+        prior_successes=np.full(runs.shape, weight * share),
+        prior_failures=np.full(runs.shape, weight * (1 - share)),
+    )
+    return mixture.log_mixture - count * math.log(share) - (runs - count) * math.log1p(-share)
 
 
 def _mixture_variance(alpha: float) -> float:

@@ -17,7 +17,7 @@ from health_assets_tests.support.reference_computed_signals import signals_of
 ALPHA = 0.05
 FEWEST = 100
 PRIOR_RUNS = 20
-MEASURES = ("success_rate", "tool_failures", "loops", "runtime", "tokens", "cost")
+QUANTILES = {"runtime_p50": 50, "runtime_p95": 95}
 COLUMNS = {"version": "agent_version", "model": "model"}
 
 
@@ -87,6 +87,9 @@ def measured(
         numbers = [[told for run in side if (told := value(run)) is not None] for side in (old, new)]
         if all(numbers):
             rows.append({**pair, **common, **ratios(measure, *numbers, ratio_margin)})
+    buckets = [sorted(told for run in side if (told := runtime_bucket(run)) is not None) for side in (old, new)]
+    if all(buckets):
+        rows += [{**pair, **common, **quantiles(measure, *buckets, ratio_margin)} for measure in QUANTILES]
     return rows
 
 
@@ -266,6 +269,57 @@ def log_mean(measure: str, numbers: Sequence[float]) -> tuple[float, float]:
         step = math.log(1.02)
         return math.exp((mean - 0.5) * step) / 1e6, (variance + 1 / 12) * step**2
     return mean, variance / mean**2 if mean else math.nan
+
+
+# -- quantiles ---------------------------------------------------------------------------------------------------------
+
+
+def quantiles(measure: str, old: list[float], new: list[float], margin: float) -> Record:
+    percent = QUANTILES[measure]
+    step = math.log(1.02)
+    of_sides = [(nearest(side, percent), *ends_of_quantile(side, percent / 100)) for side in (old, new)]
+    values = [math.exp((bucket - 0.5) * step) / 1e6 if bucket else 0.0 for bucket, _, _ in of_sides]
+    (_, old_low, old_high), (_, new_low, new_high) = of_sides
+    low = high = None
+    if old_low and new_low and old_high is not None and new_high is not None:
+        low, high = (new_low - 1 - old_high) * step, (new_high - old_low + 1) * step
+    difference = values[1] / values[0] - 1 if values[0] else None
+    width = math.log(1 + margin)
+    verdict = "not_enough_yet" if low is None else word(low, high, width, above="worse", below="better")
+    further = None
+    if verdict == "not_enough_yet":
+        known = low is not None and difference is not None
+        fewest = next(n for n in range(1, 1000) if None not in ends_of_quantile([1] * n, percent / 100))
+        further = rounded(
+            more(len(new), low, high, math.log1p(difference), width) if known else max(1, fewest - len(new))
+        )
+    return {
+        "measure": measure, "baseline_runs": len(old), "candidate_runs": len(new), "baseline_value": values[0],
+        "candidate_value": values[1], "difference": difference,
+        "difference_low": None if low is None else math.expm1(low),
+        "difference_high": None if high is None else math.expm1(high),
+        "margin": margin, "verdict": verdict, "more_runs": further,
+    }  # fmt: skip
+
+
+def nearest(numbers: list[float], percent: int) -> float:
+    return numbers[math.ceil(len(numbers) * percent / 100) - 1]
+
+
+def ends_of_quantile(numbers: list[float], share: float) -> tuple[float | None, float | None]:
+    """The numbers at the least likely counts below the quantile that are no contradiction; half of alpha a side."""
+    alpha = ALPHA / 2
+    r = (2 * math.log(1 / alpha) + math.log(1 + 2 * math.log(1 / alpha))) / 500
+    weight, count = 1 / r - 1, len(numbers)
+
+    def log_m(below: int) -> float:
+        a, b = weight * share, weight * (1 - share)
+        mixture = log_beta(a + below, b + count - below) - log_beta(a, b)
+        return mixture - below * math.log(share) - (count - below) * math.log(1 - share)
+
+    possible = [below for below in range(count + 1) if log_m(below) < math.log(1 / alpha)]
+    low, high = possible[0], possible[-1] + 1
+    return numbers[low - 1] if low else None, numbers[high - 1] if high <= count else None
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_a_new_model_is_compared_apart_from_versions(project: Project) -> None:
     records = [*runs(0, 5, "1", model="small"), *runs(1, 5, "1", model="large", failed=1)]
     rows = compared(project, records, HourRange.of(START + HOUR))
     found = {(row["dimension"], row["candidate"], row["baseline"], row["measure"]) for row in rows}
-    assert found == {("model", "large", "small", measure) for measure in ("success_rate", "runtime")}
+    assert found == {("model", "large", "small", measure) for measure in ("success_rate", "runtime", "runtime_p50", "runtime_p95")}
 
 
 def test_amounts_have_an_interval_once_each_side_has_100_executions(project: Project) -> None:

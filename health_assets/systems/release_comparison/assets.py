@@ -10,9 +10,20 @@ from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.systems.release_comparison import FORMULA_VERSION
 from health_assets.systems.release_comparison.names import UNDECIDED, VERDICTS
-from health_assets.systems.release_comparison.pairs import sums_of_pairs
+from health_assets.systems.release_comparison.pairs import (
+    buckets_of_pairs,
+    compared_pairs,
+    sums_of_pairs,
+    sums_of_releases,
+)
 from health_assets.systems.release_comparison.release_comparison import KEYS, compared
 from health_assets.systems.release_comparison.release_components import release_components
+from health_assets.systems.release_comparison.runtime_quantiles import (
+    IN_ORDER,
+    SIDE_OF_PAIR,
+    runtime_quantiles,
+    with_runtime_quantiles,
+)
 
 
 def _components(inputs: Inputs) -> ir.Table:
@@ -22,12 +33,23 @@ def _components(inputs: Inputs) -> ir.Table:
 def _comparisons(inputs: Inputs) -> ir.Table:
     settings = inputs.settings
     components = inputs.table("release_components", back_hours=2 * settings.comparison_hours)
-    sums = sums_of_pairs(components, inputs.hours, settings.comparison_hours)
-    sums = with_targets_used(sums, inputs.targets, [])  # without agents that are retired
+    parts = sums_of_releases(components)
+    pairs = compared_pairs(parts, inputs.hours, settings.comparison_hours)
+    pairs = with_targets_used(pairs, inputs.targets, [])  # without agents that are retired
+    pairs, _ = inputs.session.persist(pairs)
+    sums = sums_of_pairs(parts, pairs, inputs.hours, settings.comparison_hours)
+    sums = with_runtime_quantiles(sums, _runtime_quantiles(inputs, components, pairs))
     compare = partial(compared, margin=settings.comparison_margin, ratio_margin=settings.comparison_ratio_margin)
     rows = inputs.session.grouped(sums, KEYS, KEYS, compare)
     rows = inputs.with_as_of(rows)
     return rows.mutate(baseline_starts_at=rows.released_at - ibis.interval(hours=settings.comparison_hours))
+
+
+def _runtime_quantiles(inputs: Inputs, components: ir.Table, pairs: ir.Table) -> ir.Table:
+    hours, comparison_hours = inputs.hours, inputs.settings.comparison_hours
+    buckets = buckets_of_pairs(components, pairs, hours, comparison_hours)
+    quantiles = partial(runtime_quantiles, hours=hours, comparison_hours=comparison_hours)
+    return inputs.session.grouped(buckets, SIDE_OF_PAIR, IN_ORDER, quantiles)
 
 
 def _most_run(rows: ir.Table) -> ir.Table:

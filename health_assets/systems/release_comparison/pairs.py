@@ -19,7 +19,7 @@ from ibis import ir
 from health_assets.core.hours import HourRange
 from health_assets.scoring.exact_sums import as_number, exact_sum
 from health_assets.scoring.relations import lookup, spine, time_literal
-from health_assets.systems.release_comparison.names import DIMENSIONS
+from health_assets.systems.release_comparison.names import BASELINE, CANDIDATE, DIMENSIONS
 from health_assets.systems.release_comparison.release_components import NOT_NAMED, SESSION_PAIRS
 
 PRIOR = (
@@ -32,24 +32,36 @@ SUMS = (
 PAIR = ("agent_id", "dimension", "candidate", "baseline", "released_at")
 
 
-def sums_of_pairs(components: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
-    """One row per hour of `hours` and pair that is compared in it.
+def sums_of_releases(components: ir.Table) -> ir.Table:
+    """The sums by hour, agent, dimension and named version or model, of the agents that ran several."""
+    return ibis.union(*(_of_dimension(components, dimension) for dimension in DIMENSIONS))
+
+
+def compared_pairs(parts: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+    """`PAIR` of every version that is compared in one of these hours.
 
     Args:
-        components: `release_components` of `hours` and the 2 C - 1 hours before them.
-        hours: the hours to give rows for.
+        parts: `sums_of_releases` of `hours` and the 2 C - 1 hours before them.
+        hours: the hours.
         comparison_hours: C, the comparison hours.
-
-    Returns:
-        `hour`, `PAIR`, the sums of each of `SUMS` as `baseline_…` and `candidate_…`, and of `PRIOR` as `prior_…`.
     """
-    parts = ibis.union(*(_of_dimension(components, dimension) for dimension in DIMENSIONS))
-    pairs = _with_baseline(parts, _releases(parts, hours, comparison_hours), comparison_hours)
-    return _sums(parts, pairs, hours, comparison_hours)
+    return _with_baseline(parts, _releases(parts, hours, comparison_hours), comparison_hours)
+
+
+def buckets_of_pairs(components: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+    """The latency buckets of both versions of each pair: `PAIR`, `side`, `ran_at` and `latency_buckets`."""
+    timed = components.filter(components.latency_buckets.notnull(), components.hour < time_literal(hours.end))
+    found = []
+    for dimension, column in DIMENSIONS.items():
+        own = timed.select("agent_id", "latency_buckets", release=column, ran_at="hour")
+        joined = pairs.filter(pairs.dimension == dimension).inner_join(own, "agent_id")
+        is_candidate, is_baseline = _sides(joined, comparison_hours)
+        for side, belongs in ((CANDIDATE, is_candidate), (BASELINE, is_baseline)):
+            found.append(joined.filter(belongs).select(*PAIR, "ran_at", "latency_buckets", side=ibis.literal(side)))
+    return ibis.union(*found)
 
 
 def _of_dimension(components: ir.Table, dimension: str) -> ir.Table:
-    """The sums by hour, agent and named version or model, of the agents that ran several."""
     named = components.rename(release=DIMENSIONS[dimension])
     named = named.filter(named.release != NOT_NAMED)
     of_agents = named.group_by("agent_id").aggregate(first=named.release.min(), last=named.release.max())
@@ -91,8 +103,18 @@ def _with_baseline(parts: ir.Table, releases: ir.Table, comparison_hours: int) -
     return placed.filter(placed.place == 0).select(*PAIR)
 
 
-def _sums(parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
-    """The sums of both versions at each hour, from those of the hours by then."""
+def sums_of_pairs(parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+    """One row per hour of `hours` and pair that is compared in it.
+
+    Args:
+        parts: `sums_of_releases` of `hours` and the 2 C - 1 hours before them.
+        pairs: `compared_pairs` of them.
+        hours: the hours to give rows for.
+        comparison_hours: C, the comparison hours.
+
+    Returns:
+        `hour`, `PAIR`, the sums of each of `SUMS` as `baseline_…` and `candidate_…`, and of `PRIOR` as `prior_…`.
+    """
     own = _sums_of_hours(parts, pairs, hours, comparison_hours)
     each = spine(hours)
     is_compared = [
@@ -108,11 +130,9 @@ def _sums(parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: 
 
 def _sums_of_hours(parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
     """What each hour adds to the sums of each pair; the first hour that is asked for has all of those before it."""
-    length = ibis.interval(hours=comparison_hours)
     own = parts.select("agent_id", "dimension", "release", *SUMS, ran_at="hour")
     joined = pairs.inner_join(own, ["agent_id", "dimension"])
-    is_candidate = (joined.release == joined.candidate) & (joined.ran_at >= joined.released_at)
-    is_baseline = (joined.release == joined.baseline) & (joined.ran_at + length >= joined.released_at)
+    is_candidate, is_baseline = _sides(joined, comparison_hours)
     is_prior = is_baseline & (joined.ran_at + ibis.interval(hours=(comparison_hours + 1) // 2) < joined.released_at)
     counted = joined.filter(is_candidate | is_baseline, joined.ran_at < time_literal(hours.end)).mutate(
         hour=ibis.greatest(joined.ran_at, joined.released_at, time_literal(hours.start)),
@@ -122,6 +142,13 @@ def _sums_of_hours(parts: ir.Table, pairs: ir.Table, hours: HourRange, compariso
     )
     names = [name for name in counted.columns if name not in joined.columns and name != "hour"]
     return counted.group_by(["hour", *PAIR]).aggregate(**{name: exact_sum(counted[name]) for name in names})
+
+
+def _sides(rows: ir.Table, comparison_hours: int) -> tuple[ir.BooleanValue, ir.BooleanValue]:
+    """Whether what ran counts for the new version of its pair, and whether for the baseline."""
+    is_candidate = (rows.release == rows.candidate) & (rows.ran_at >= rows.released_at)
+    length = ibis.interval(hours=comparison_hours)
+    return is_candidate, (rows.release == rows.baseline) & (rows.ran_at + length >= rows.released_at)
 
 
 def _counted(rows: ir.Table, prefix: str, names: Sequence[str], where: ir.BooleanValue) -> dict[str, ir.Value]:

@@ -8,12 +8,16 @@ By measure, with the 95 % confidence sequence of the difference (`scoring.confid
 | tool_failures | executions with a tool call, of which one failed | new - old; exact for any number |
 | loops | executions whose steps are known, of which one repeats an earlier one | likewise |
 | runtime | the logarithm of the runtime of successes | new / old - 1, of geometric means |
+| runtime_p50, runtime_p95 | quantiles of the runtime of successes | new / old - 1; exact for any number of them |
 | tokens, cost | executions that tell them | new / old - 1, of means; the logarithm of a mean by the delta method |
 
 Executions of one session may share an outcome. So success rates count them as fewer, by the design effect that pairs
 of them show; with sessions of several executions their intervals hold in the limit of many.
 
-Intervals of the last three hold in the limit of many, so none is given before each side has `FEWEST_RUNS`.
+The interval of a quantile's ratio is from the new version's lower end by the old one's upper end to the opposite, with
+the ends of latency buckets, outwards (`runtime_quantiles`). There is none before both sides have both ends.
+
+Intervals of means hold in the limit of many, so none is given before each side has `FEWEST_RUNS`.
 
 The verdict is `worse` where the whole interval is on the bad side of 0, and `better` on the good one; `no_difference`
 where it lies within the margin on both sides of 0, whatever side; else `not_enough_yet`. Of an agent whose version
@@ -30,13 +34,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from health_assets.scoring.confidence_sequences import Floats, Means, Shares, difference_of_means, difference_of_shares
+from health_assets.scoring.confidence_sequences import (
+    Floats,
+    Means,
+    Shares,
+    difference_of_means,
+    difference_of_shares,
+    fewest_for_quantile,
+)
 from health_assets.scoring.latency_buckets import GAMMA
 from health_assets.systems.release_comparison.names import (
     BETTER,
     COST,
     LOOPS,
     MEASURES,
+    PERCENTS,
     RUNTIME,
     SAME,
     SUCCESS_RATE,
@@ -46,6 +58,7 @@ from health_assets.systems.release_comparison.names import (
     WORSE,
 )
 from health_assets.systems.release_comparison.release_components import SESSION_PAIRS
+from health_assets.systems.release_comparison.runtime_quantiles import ALPHA_OF_SIDE, ENDS
 
 ALPHA = 0.05
 FEWEST_RUNS = 100
@@ -72,6 +85,7 @@ class Measured:
         low: lower end of the interval, on the scale of `margin`: of shares, or of logarithms of ratios.
         high: upper end.
         is_ratio: whether it is logarithms of ratios.
+        fewest_runs: how many a version needs for an interval.
     """
 
     baseline_runs: Floats
@@ -81,6 +95,7 @@ class Measured:
     low: Floats
     high: Floats
     is_ratio: bool
+    fewest_runs: int = 0
 
 
 def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
@@ -171,6 +186,29 @@ def _runtimes(columns: Mapping[str, Floats]) -> Measured:
     return _ratios(logs, values)
 
 
+def _runtime_quantiles(columns: Mapping[str, Floats], measure: str) -> Measured:
+    """Of quantiles: each bucket ends where the next one begins, and the first one has no lower end above 0."""
+    (old, old_low, old_high), (new, new_low, new_high) = (
+        [columns[f"{side}_{measure}{end}"] for end in ENDS] for side in _SIDES
+    )
+    is_known = np.isfinite(old_high) & np.isfinite(new_high) & (np.minimum(old_low, new_low) > 0)
+    return Measured(
+        baseline_runs=columns["baseline_timed_runs"],
+        candidate_runs=columns["candidate_timed_runs"],
+        baseline_value=_seconds(old),
+        candidate_value=_seconds(new),
+        low=np.where(is_known, (new_low - 1 - old_high) * LOG_STEP, np.nan),
+        high=np.where(is_known, (new_high - (old_low - 1)) * LOG_STEP, np.nan),
+        is_ratio=True,
+        fewest_runs=fewest_for_quantile(PERCENTS[measure] / 100, ALPHA_OF_SIDE),
+    )
+
+
+def _seconds(bucket: Floats) -> Floats:
+    """The runtime that a bucket stands for."""
+    return np.where(bucket > 0, np.exp((bucket - BUCKET_MIDDLE) * LOG_STEP) / 1e6, 0.0)
+
+
 def _tokens(columns: Mapping[str, Floats]) -> Measured:
     kilotokens = {f"{side}_kilotokens": columns[f"{side}_tokens"] / 1e3 for side in _SIDES}
     names = ("runs_with_tokens", "kilotokens", "squared_kilotokens")
@@ -190,6 +228,7 @@ _MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Floats]], Measured]]] = {
     ),
     LOOPS: ("runs_with_steps", partial(_shares, counted="runs_with_steps", hits="runs_with_loops")),
     RUNTIME: ("timed_runs", _runtimes),
+    **{measure: ("timed_runs", partial(_runtime_quantiles, measure=measure)) for measure in PERCENTS},
     TOKENS: ("runs_with_tokens", _tokens),
     COST: ("runs_with_cost", _costs),
 }  # fmt: skip
@@ -220,6 +259,7 @@ def _ratios(logs: list[Means], values: list[Floats]) -> Measured:
         low=np.where(is_enough, low, np.nan),
         high=np.where(is_enough, high, np.nan),
         is_ratio=True,
+        fewest_runs=FEWEST_RUNS,
     )
 
 
@@ -275,7 +315,7 @@ def _more_runs(measured: Measured, difference: Floats, width: float) -> Floats:
     leaving_out_0 = np.abs(difference) / np.where(difference > 0, below, above)
     within = np.minimum((width + difference) / below, (width - difference) / above)
     more = measured.candidate_runs * (np.maximum(leaving_out_0, within) ** -2.0 - 1)
-    more = np.where(np.isfinite(more), more, FEWEST_RUNS - measured.candidate_runs)
+    more = np.where(np.isfinite(more), more, measured.fewest_runs - measured.candidate_runs)
     more = np.clip(more, 1, MOST_RUNS)
     step = 10.0 ** np.maximum(0, np.floor(np.log10(more)) - 1)
     return np.ceil(more / step) * step

@@ -58,6 +58,7 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         timed_runs=rows.bucket.count(),
         runtime_buckets=rows.bucket.sum().fill_null(0),
         squared_runtime_buckets=(rows.bucket * rows.bucket).sum().fill_null(0),
+        latency_buckets=rows.bucket.cast("int16").collect(where=rows.bucket.notnull()).sort(),
         runs_with_tokens=rows.tokens_told.count(),
         tokens=rows.tokens_told.sum().fill_null(0),
         squared_kilotokens=as_number(exact_sum(kilotokens * kilotokens)).fill_null(0.0),
@@ -65,6 +66,8 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         cost_usd=as_number(exact_sum(rows.usd)).fill_null(0.0),
         squared_cost_usd2=as_number(exact_sum(rows.usd * rows.usd)).fill_null(0.0),
     )
+    buckets = sums.latency_buckets
+    sums = sums.mutate(latency_buckets=(sums.timed_runs > 0).ifelse(buckets, ibis.null(buckets.type())))
     return lookup(sums, pairs, _KEYS).fill_null(dict.fromkeys(SESSION_PAIRS, 0))
 
 

@@ -2,6 +2,9 @@
 
 from datetime import datetime
 
+import sqlalchemy as sa
+from sqlmodel import Field
+
 from health_assets.schema.columns import AsOf, Hourly, at, count, number, text
 
 
@@ -25,6 +28,10 @@ class ReleaseComponent(Hourly, table=True):
     timed_runs: int = count("Executions that succeeded and tell their runtime.")
     runtime_buckets: int = count("Sum of the latency buckets of their runtimes: logarithms in steps of 2%.")
     squared_runtime_buckets: int = count("Sum of the squares of these buckets.")
+    latency_buckets: list[int] | None = Field(
+        description="These buckets, ascending; `scoring.latency_buckets` says what a bucket is. Null without any.",
+        sa_type=sa.ARRAY(sa.SmallInteger),
+    )
     runs_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
     tokens: int = count("Sum of their tokens, of each at most 100,000,000.")
     squared_kilotokens: float = number("Sum of the squares of their tokens, in thousands.")
@@ -42,8 +49,8 @@ class ReleaseComparison(AsOf, table=True):
     dimension: str = text("What is compared: `version` or `model`.", key=True)
     candidate: str = text("The new version or model.", key=True)
     measure: str = text(
-        "`success_rate`, `tool_failures` or `loops`, shares of executions; `runtime` of successes, a geometric mean; "
-        "`tokens` or `cost` of executions, means.",
+        "`success_rate`, `tool_failures` or `loops`, shares of executions; `runtime` of successes, a geometric mean, "
+        "`runtime_p50` its median, `runtime_p95` its 95th percentile; `tokens` or `cost` of executions, means.",
         key=True,
     )
     baseline: str = text("The version or model that ran most in the comparison's hours before the new one.")

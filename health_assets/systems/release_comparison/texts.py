@@ -6,7 +6,10 @@ from health_assets.systems.release_comparison.names import (
     BETTER,
     COST,
     LOOPS,
+    PERCENTS,
     RUNTIME,
+    RUNTIME_P50,
+    RUNTIME_P95,
     SAME,
     SHARES,
     SUCCESS_RATE,
@@ -18,7 +21,7 @@ from health_assets.systems.release_comparison.names import (
 
 NAMES = {
     SUCCESS_RATE: "success rate", TOOL_FAILURES: "tool failures", LOOPS: "loops", RUNTIME: "runtime",
-    TOKENS: "tokens a run", COST: "cost a run",
+    RUNTIME_P50: "median runtime", RUNTIME_P95: "p95 runtime", TOKENS: "tokens a run", COST: "cost a run",
 }  # fmt: skip
 VERDICT_TEXTS = {WORSE: "worse", BETTER: "better", SAME: "no difference that matters", UNDECIDED: "not enough yet"}
 NOTHING = "–"
@@ -30,7 +33,7 @@ def value_text(measure: str, value: float | None) -> str:
         return NOTHING
     if measure in SHARES:
         return share(value)
-    if measure == RUNTIME:
+    if measure == RUNTIME or measure in PERCENTS:
         return duration(value)
     if measure == TOKENS:
         return f"{value:,.0f}"

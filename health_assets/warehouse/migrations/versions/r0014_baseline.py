@@ -826,6 +826,7 @@ def upgrade() -> None:
         sa.Column("timed_runs", sa.BigInteger(), nullable=True),
         sa.Column("runtime_buckets", sa.BigInteger(), nullable=True),
         sa.Column("squared_runtime_buckets", sa.BigInteger(), nullable=True),
+        sa.Column("latency_buckets", sa.ARRAY(sa.SmallInteger()), nullable=True),
         sa.Column("runs_with_tokens", sa.BigInteger(), nullable=True),
         sa.Column("tokens", sa.BigInteger(), nullable=True),
         sa.Column("squared_kilotokens", sa.Double(), nullable=True),
