@@ -1,7 +1,7 @@
 """Judges: who may have judged a run, whom to believe first, and which logs may speak for whom.
 
 What belongs here: kinds of judges, and the SQL that says as whose a judgement counts. What does not: what verdicts add
-up to (`systems.reliability.safety`) and the model that judges (`apps.judge`).
+up to (`scoring.safety_verdicts`) and the model that judges (`apps.judge`).
 
 Everybody who writes a log can write `"judged_by": "person"`. So a claim counts only where the log lies in a place that
 an operator trusts, and that nobody else can write; from anywhere else it is kept, and the judgement counts as the

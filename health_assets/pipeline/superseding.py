@@ -66,7 +66,7 @@ def _lines(session: Session, aside: str, hours: HourRange) -> int:
 def add_up_violations(session: Session, hours: HourRange) -> set[datetime]:
     """Give every execution the violations of all its lines; gives the hours of which rows have changed.
 
-    Only a judge can clear an execution (`systems.reliability.safety`), so no later line of the agent's own takes back
+    Only a judge can clear an execution (`scoring.safety_verdicts`), so no later line of the agent's own takes back
     what an earlier one states.
     """
     superseded = SupersededExecutions(session)

@@ -12,6 +12,11 @@ is a martingale from 1 where p is the true share. By Ville's inequality it ever 
 at most alpha. So the shares at which it is below 1 / alpha are a confidence sequence. The sums decide it: the order of
 the runs does not matter, so sums of hours are enough. The product of two such martingales, of two versions, is one,
 too: the pairs of shares at which it is below 1 / alpha hold the true pair, and their differences the true difference.
+So is that of two versions in several groups of runs, for weighted sums of differences; its interval is wider.
+
+**Mixes.** Where two versions run groups of tasks with the same shares, the product of two mixtures of all shares
+(Dirichlet distributions), by the likelihood of any shares, is a martingale from 1; by the greatest likelihood it is at
+most as much (Wasserman, Ramdas and Balakrishnan, "Universal inference", 2020).
 
 **Means.** Of numbers with any distribution the same holds in the limit of many, with a normal distribution as mixture:
 
@@ -30,8 +35,8 @@ What these assume: that a version's runs have the same mean whenever they run, w
 """
 
 import math
-from functools import cache
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +45,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 HALVINGS = 60
 """Of the search for the end of an interval, over the logarithm of a multiplier from e^-40 to e^40."""
-MOST_FEWEST = 100_000
+MOST_FEWEST = 10_000
 """Enough numbers for both ends of any quantile up to the 99.9th percentile."""
 TIGHTEST_AT = 500
 """The number of runs at which intervals of means are tightest; others are nearly so."""
@@ -94,26 +99,90 @@ def difference_of_shares(baseline: Shares, candidate: Shares, alpha: float) -> t
         candidate: the other.
         alpha: probability that the true difference is ever outside.
     """
-    bound = math.log(1 / alpha) - baseline.log_mixture - candidate.log_mixture
-    return -_greatest_difference(candidate, baseline, bound), _greatest_difference(baseline, candidate, bound)
+    one_group = [
+        Shares(
+            runs=side.runs[:, np.newaxis],
+            successes=side.successes[:, np.newaxis],
+            prior_successes=side.prior_successes[:, np.newaxis],
+            prior_failures=side.prior_failures[:, np.newaxis],
+        )
+        for side in (baseline, candidate)
+    ]
+    return difference_of_weighted_shares(*one_group, np.ones((len(baseline.runs), 1)), alpha)
 
 
-def _greatest_difference(lower: Shares, higher: Shares, bound: Floats) -> Floats:
-    """The greatest p_higher - p_lower where the logarithms of both likelihoods add up to at least -bound.
+def difference_of_weighted_shares(
+    baseline: Shares, candidate: Shares, weights: Floats, alpha: float
+) -> tuple[Floats, Floats]:
+    """Lower and upper ends of the weighted sum, over groups, of the candidate's share less the baseline's.
 
-    At the greatest, both logarithms have slopes of one size (Lagrange), which is searched for. With a slope of m, the
-    share of `lower` solves m p^2 - (n + m) p + s = 0, and the share of failures of `higher` likewise.
+    Args:
+        baseline: one version of each pair: a row a pair, a column a group.
+        candidate: the other.
+        weights: of the groups, which add up to 1; of a group without any its runs do not count.
+        alpha: probability that the true sum is ever outside.
+    """
+    mixtures = np.where(weights > 0, baseline.log_mixture + candidate.log_mixture, 0.0)
+    bound = math.log(1 / alpha) - mixtures.sum(axis=1)
+    return (
+        -_greatest_difference(candidate, baseline, weights, bound),
+        _greatest_difference(baseline, candidate, weights, bound),
+    )
+
+
+def _greatest_difference(lower: Shares, higher: Shares, weights: Floats, bound: Floats) -> Floats:
+    """The greatest sum of weights (p_higher - p_lower) where logarithms of all likelihoods add up to at least -bound.
+
+    At the greatest, the logarithms have slopes in proportion to the weights (Lagrange), whose factor is searched for.
+    With a slope of m, the share of `lower` solves m p^2 - (n + m) p + s = 0, and the share of failures of `higher`
+    likewise.
     """
     failures = higher.runs - higher.successes
+    is_counted = weights > 0
+    log_weights = np.log(np.where(is_counted, weights, 1.0))
     low, high = np.full(bound.shape, -40.0), np.full(bound.shape, 40.0)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        share = _with_slope(lower.runs, lower.successes, middle)
-        other = _with_slope(higher.runs, failures, middle)
+        slope = middle[:, np.newaxis] + log_weights
+        share, other = _with_slope(lower.runs, lower.successes, slope), _with_slope(higher.runs, failures, slope)
         cost = _cost(lower.successes, lower.runs, share) + _cost(failures, higher.runs, other)
-        is_inside = cost <= bound
+        is_inside = np.where(is_counted, cost, 0.0).sum(axis=1) <= bound
         low, high = np.where(is_inside, middle, low), np.where(is_inside, high, middle)
-    return 1 - _with_slope(lower.runs, lower.successes, low) - _with_slope(higher.runs, failures, low)
+    slope = low[:, np.newaxis] + log_weights
+    gap = 1 - _with_slope(lower.runs, lower.successes, slope) - _with_slope(higher.runs, failures, slope)
+    return (weights * gap).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Mixes:
+    """Runs of many versions by group, and what was expected of them: a row a version, a column a group.
+
+    Args:
+        runs: number of runs.
+        prior_runs: parameters of the Dirichlet distribution, above 0.
+    """
+
+    runs: Floats
+    prior_runs: Floats
+
+    @property
+    def log_mixture(self) -> Floats:
+        """The logarithm of the probability of the runs, in their order, by the mixture of all shares."""
+        from scipy.special import gammaln
+
+        total, prior = self.runs.sum(axis=1), self.prior_runs.sum(axis=1)
+        groups = gammaln(self.prior_runs + self.runs) - gammaln(self.prior_runs)
+        return groups.sum(axis=1) + gammaln(prior) - gammaln(prior + total)
+
+
+def log_evidence_of_other_mix(baseline: Mixes, candidate: Mixes) -> Floats:
+    """The logarithm of the evidence that two versions run the groups with different shares.
+
+    If they do not, it ever reaches ln(1 / alpha) with a probability of at most alpha.
+    """
+    runs = baseline.runs + candidate.runs
+    share = runs / np.maximum(runs.sum(axis=1, keepdims=True), 1e-300)
+    return baseline.log_mixture + candidate.log_mixture - _times_log(runs, share).sum(axis=1)
 
 
 def _with_slope(runs: Floats, count: Floats, log_slope: Floats) -> Floats:

@@ -74,13 +74,13 @@ def sliding_window_buckets(
     schema = _result_schema(parts, keys, percents)
     if not len(parts):
         return schema.empty_table()
-    owners = _owners(parts, keys)
+    owners = owners_of(parts, keys)
     lists = parts["latency_buckets"].combine_chunks()
     offsets, buckets = lists.offsets.to_numpy(), lists.values.to_numpy(zero_copy_only=False)
     # each owner has a stretch of places, one an hour; a part is at the place of its owner and hour
     stretch = len(hours) + window_hours - 1
     span_start = hours.extended_back(window_hours - 1).start
-    places = owners * stretch + _hours_since(span_start, parts["hour"])
+    places = owners * stretch + hours_since(span_start, parts["hour"])
     first_buckets = offsets[np.searchsorted(places, np.arange(owners[-1] + 2) * stretch)]
     results = []
     for group in _groups_of_owners(first_buckets, len(hours)):
@@ -104,7 +104,7 @@ def _result_schema(parts: pa.Table, keys: Sequence[str], percents: Mapping[str, 
     )
 
 
-def _owners(parts: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
+def owners_of(parts: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
     """For each part, whose it is: numbers from 0 on, in the order of the parts, in which equal keys stand together."""
     begins = np.zeros(len(parts), bool)
     for key in keys:
@@ -113,7 +113,8 @@ def _owners(parts: pa.Table, keys: Sequence[str]) -> NDArray[np.int64]:
     return np.cumsum(begins, dtype=np.int64)
 
 
-def _hours_since(start: datetime, hours: pa.ChunkedArray) -> Integers:
+def hours_since(start: datetime, hours: pa.ChunkedArray) -> Integers:
+    """How many hours after a time each of these hours is."""
     start_us = int(start.timestamp()) * 10**6
     return (hours.combine_chunks().cast(pa.int64()).to_numpy() - start_us) // (3600 * 10**6)
 

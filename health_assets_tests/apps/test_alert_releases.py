@@ -44,7 +44,8 @@ def test_measures_that_are_named_count(warehouse: Path) -> None:
     assert "cost a run" in incident.reason
     with pytest.raises(
         ValidationError,
-        match="'speed' is no measure; those are success_rate, tool_failures, loops, runtime, tokens, cost",
+        match="'speed' is no measure; those are success_rate, success_rate_same_tasks, tool_failures, loops, violations, "
+        "runtime, runtime_p50, runtime_p95, tokens, cost",
     ):
         ReleaseWorse(measures=("speed",))
 

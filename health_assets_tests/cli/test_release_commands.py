@@ -160,7 +160,8 @@ def test_what_is_against_a_release_counts_before_what_is_not_known() -> None:
         (("gate", "a", "--candidate", "3"), "a has no comparison of version '3'; compared: 2"),
         (
             ("gate", "a", "--measure", "speed"),
-            "'speed' is no measure; those are success_rate, tool_failures, loops, runtime, tokens, cost",
+            "'speed' is no measure; those are success_rate, success_rate_same_tasks, tool_failures, loops, violations, "
+            "runtime, runtime_p50, runtime_p95, tokens, cost",
         ),
         (("gate", "a", "--junit", "/nowhere/gate.xml"), "cannot write /nowhere/gate.xml: No such file or directory"),
         (("gate", "a", "--hour", "2026-01-01T00"), "the hour 2026-01-01T00 has no scores"),

@@ -13,10 +13,13 @@ from scipy.optimize import brentq, minimize_scalar
 
 from health_assets_tests.support.reference import ONE_HOUR, Record, deduplicate
 from health_assets_tests.support.reference_computed_signals import signals_of
+from health_assets_tests.support.reference_reliability import verdict_on
 
 ALPHA = 0.05
 FEWEST = 100
 PRIOR_RUNS = 20
+GROUPS = 8
+FEWEST_OF_GROUP = 5
 QUANTILES = {"runtime_p50": 50, "runtime_p95": 95}
 COLUMNS = {"version": "agent_version", "model": "model"}
 
@@ -31,7 +34,9 @@ def release_comparison(
     for record in kept:
         of_runs.setdefault(record.get("execution_id") or "", []).append(record)
     for run in runs:
+        run["_task"] = run.get("task_id") or run.get("input")
         run["_signals"] = signals_of(run, of_runs[run["execution_id"]], 2 * length) or {}
+    judgements = [record for record in kept if record["type"] == "judgement"]
     rows = []
     for agent_id in sorted({run["agent_id"] for run in runs}):
         own = [run for run in runs if run["agent_id"] == agent_id]
@@ -39,7 +44,7 @@ def release_comparison(
             for hour in hours:
                 for pair in pairs(own, column, hour, length):
                     found = {"hour": hour, "agent_id": agent_id, "dimension": dimension, **pair}
-                    rows += measured(own, column, found, length, margin, ratio_margin)
+                    rows += measured(own, judgements, column, found, length, margin, ratio_margin)
     return rows
 
 
@@ -68,7 +73,13 @@ def pairs(runs: list[Record], column: str, hour: datetime, length: int) -> list[
 
 
 def measured(
-    runs: list[Record], column: str, pair: Record, length: int, margin: float, ratio_margin: float
+    runs: list[Record],
+    judgements: list[Record],
+    column: str,
+    pair: Record,
+    length: int,
+    margin: float,
+    ratio_margin: float,
 ) -> list[Record]:
     start, hour = pair["released_at"], pair["hour"]
     since = start - length * ONE_HOUR
@@ -76,8 +87,17 @@ def measured(
     new = [run for run in runs if run.get(column) == pair["candidate"] and start <= run["_hour"] <= hour]
     until_prior = start - math.ceil(length / 2) * ONE_HOUR
     prior = [run for run in old if run["_hour"] < until_prior]
-    common = {"baseline_starts_at": since, "as_of": hour + ONE_HOUR, "is_final": True}
+    groups = groups_of(prior)
+    common = {"baseline_starts_at": since, "as_of": hour + ONE_HOUR, "is_final": True, **mix(groups, prior, old, new)}
     rows = []
+    said = [judgement for judgement in judgements if judgement["_hour"] <= hour]
+    verdicts = {id(run): verdict_on(run, said, 0) for run in (*old, *new)}
+    judged = [[run for run in side if verdicts[id(run)] is not None] for side in (old, new)]
+    if all(judged):
+        violates: IsHit = lambda run: bool(verdicts[id(run)])  # noqa: E731
+        rows.append({**pair, **common, **shares("violations", violates, [], *judged, margin, (1.0, 1.0))})
+    same_tasks = shares_of_groups(groups, prior, old, new, margin)
+    rows += [{**pair, **common, **same_tasks}] if same_tasks else []
     for measure, is_hit in HITS.items():
         told = [[run for run in side if is_hit(run) is not None] for side in (prior, old, new)]
         if told[1] and told[2]:
@@ -208,6 +228,138 @@ def greatest(lower: Evidence, higher: Evidence) -> float:
         lambda share: -difference(share), bounds=(least, best_lower), method="bounded", options={"xatol": 1e-13}
     )
     return max(-found.fun, difference(least), difference(best_lower))
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+def groups_of(prior: list[Record]) -> list[str]:
+    counts: dict[str, int] = {}
+    for run in prior:
+        if run["_task"]:
+            counts[run["_task"]] = counts.get(run["_task"], 0) + 1
+    common = [task for task, count in counts.items() if count >= FEWEST_OF_GROUP]
+    return sorted(common, key=lambda task: (-counts[task], task))[: GROUPS - 1]
+
+
+def by_group(groups: list[str], runs: list[Record]) -> list[list[Record]]:
+    """The runs of each group, and those of all other tasks."""
+    told = [run for run in runs if run["_task"]]
+    return [
+        *([run for run in told if run["_task"] == task] for task in groups),
+        [run for run in told if run["_task"] not in groups],
+    ]
+
+
+def mix(groups: list[str], prior: list[Record], old: list[Record], new: list[Record]) -> Record:
+    of_sides = [by_group(groups, side) for side in (old, new)]
+    totals = [sum(map(len, side)) for side in of_sides]
+    if not groups or not all(totals):
+        return {"mix_shift": None, "is_mix_changed": None}
+    shift = sum(abs(len(one) / totals[0] - len(other) / totals[1]) for one, other in zip(*of_sides, strict=True)) / 2
+    effects = [1 + session_pairs(side) / len(side) for side in (old, new)]
+    before = [len(runs) / effects[0] for runs in by_group(groups, prior)]
+    weight = min(1.0, PRIOR_RUNS / sum(before))
+    counts = (
+        [len(runs) / effects[0] - own for runs, own in zip(of_sides[0], before, strict=True)],
+        [len(runs) / effects[1] for runs in of_sides[1]],
+    )
+    evidence_of_both = 0.0
+    for own, parameters in zip(counts, ([0.5 + b for b in before], [0.5 + weight * b for b in before]), strict=True):
+        evidence_of_both += math.lgamma(sum(parameters)) - math.lgamma(sum(parameters) + sum(own))
+        evidence_of_both += sum(math.lgamma(p + n) - math.lgamma(p) for p, n in zip(parameters, own, strict=True))
+    pooled = [sum(both) for both in zip(*counts, strict=True)]
+    likelihood = sum(n * math.log(n / sum(pooled)) for n in pooled if n > 0)
+    return {"mix_shift": shift, "is_mix_changed": evidence_of_both - likelihood >= math.log(1 / ALPHA)}
+
+
+def session_pairs(runs: list[Record]) -> int:
+    sizes: dict[Any, int] = {}
+    for run in runs:
+        if run.get("session_id") is not None:
+            names = (run["_hour"], run.get("agent_version"), run.get("model"), run["session_id"])
+            sizes[names] = sizes.get(names, 0) + 1
+    return sum(size * (size - 1) for size in sizes.values())
+
+
+def shares_of_groups(
+    groups: list[str], prior: list[Record], old: list[Record], new: list[Record], margin: float
+) -> Record | None:
+    before, of_old, of_new = (by_group(groups, side) for side in (prior, old, new))
+    total = sum(map(len, before))
+    kept = [place for place, runs in enumerate(before) if runs] if groups else []
+    if not kept or not all(of_old[place] and of_new[place] for place in kept):
+        return None
+    weights = [len(before[place]) / total for place in kept]
+    effects = design_effects(old, new)
+    sides: tuple[list[Group], list[Group]] = ([], [])
+    values = [0.0, 0.0]
+    for place, group_weight in zip(kept, weights, strict=True):
+        b, b_hits = len(before[place]) / effects[0], sum(map(bool, map(succeeded, before[place]))) / effects[0]
+        weight = min(b, PRIOR_RUNS) / b if b else 0.0
+        for side, runs in enumerate((of_old[place], of_new[place])):
+            n, hits = len(runs) / effects[side], sum(map(bool, map(succeeded, runs))) / effects[side]
+            values[side] += group_weight * hits / n
+            if side == 0:
+                sides[0].append((n - b, hits - b_hits, 0.5 + b_hits, 0.5 + b - b_hits))
+            else:
+                sides[1].append((n, hits, 0.5 + weight * b_hits, 0.5 + weight * (b - b_hits)))
+    high, low = greatest_weighted(*sides, weights), -greatest_weighted(*reversed(sides), weights)
+    difference = values[1] - values[0]
+    verdict = word(low, high, margin, above="better", below="worse")
+    runs_of = [sum(len(side[place]) for place in kept) for side in (of_old, of_new)]
+    return {
+        "measure": "success_rate_same_tasks", "baseline_runs": runs_of[0], "candidate_runs": runs_of[1],
+        "baseline_value": values[0], "candidate_value": values[1], "difference": difference,
+        "difference_low": low, "difference_high": high, "margin": margin, "verdict": verdict,
+        "more_runs": more(runs_of[1], low, high, difference, margin) if verdict == "not_enough_yet" else None,
+    }  # fmt: skip
+
+
+Group = tuple[float, float, float, float]
+"""Runs, successes, and both parameters of what was expected."""
+
+
+def greatest_weighted(lower: list[Group], higher: list[Group], weights: list[float]) -> float:
+    """The greatest weighted difference, by the roots of derivatives for a multiplier, and the root for that."""
+    bound = math.log(1 / ALPHA)
+    for runs, hits, a, b in (*lower, *higher):
+        bound -= log_beta(a + hits, b + runs - hits) - log_beta(a, b)
+
+    def ends(log_multiplier: float) -> list[tuple[float, float]]:
+        slopes = [math.exp(log_multiplier) * weight for weight in weights]
+        return [
+            (share_of_slope(low[0], low[1], slope), share_of_slope(high[0], high[0] - high[1], slope))
+            for low, high, slope in zip(lower, higher, slopes, strict=True)
+        ]
+
+    def beyond(log_multiplier: float) -> float:
+        cost = 0.0
+        for low, high, (share, failures) in zip(lower, higher, ends(log_multiplier), strict=True):
+            cost -= log_likelihood(low[0], low[1], share) + log_likelihood(high[0], high[0] - high[1], failures)
+        return cost - bound
+
+    found = brentq(beyond, -40, 40, xtol=1e-13, rtol=1e-14) if beyond(40) > 0 else 40.0
+    return sum(weight * (1 - one - other) for weight, (one, other) in zip(weights, ends(found), strict=True))
+
+
+def share_of_slope(runs: float, hits: float, slope: float) -> float:
+    """The share below hits / runs at which the derivative of the logarithm of the likelihood is the slope."""
+    if hits < 1e-9:
+        return 0.0
+    if runs - hits < 1e-9:
+        return min(1.0, runs / slope)
+
+    def above(share: float) -> float:
+        return hits / share - (runs - hits) / (1 - share) - slope
+
+    best = hits / runs
+    return best if above(best) >= 0 else brentq(above, 1e-60, best, xtol=1e-300, rtol=1e-14)
+
+
+def log_likelihood(runs: float, hits: float, share: float) -> float:
+    misses = runs - hits
+    return (hits * math.log(share) if hits > 1e-9 else 0.0) + (misses * math.log1p(-share) if misses > 1e-9 else 0.0)
 
 
 # -- ratios ------------------------------------------------------------------------------------------------------------

@@ -98,7 +98,9 @@ def test_a_new_model_is_compared_apart_from_versions(project: Project) -> None:
     records = [*runs(0, 5, "1", model="small"), *runs(1, 5, "1", model="large", failed=1)]
     rows = compared(project, records, HourRange.of(START + HOUR))
     found = {(row["dimension"], row["candidate"], row["baseline"], row["measure"]) for row in rows}
-    assert found == {("model", "large", "small", measure) for measure in ("success_rate", "runtime", "runtime_p50", "runtime_p95")}
+    assert found == {
+        ("model", "large", "small", measure) for measure in ("success_rate", "runtime", "runtime_p50", "runtime_p95")
+    }
 
 
 def test_amounts_have_an_interval_once_each_side_has_100_executions(project: Project) -> None:
@@ -123,6 +125,76 @@ def test_a_difference_within_the_margin_is_none_that_matters(project: Project) -
     assert -0.1 < runtime["difference_low"] < 0 < runtime["difference_high"] < 0.1
 
 
+def test_quantiles_have_an_interval_of_bucket_ends_once_enough_runs_tell_of_them(project: Project) -> None:
+    """Runtimes of 10 s, and of 20 s with the new version, of which a tenth takes 100 s."""
+    records = [*runs(0, 200, "1", runtime_s=10), *runs(1, 20, "2", runtime_s=20)]
+    records += [*runs(2, 180, "2", runtime_s=20), *runs(3, 20, "2", runtime_s=100)]
+    found = {(row["hour"], row["measure"]): row for row in compared(project, records, hours_from(START, 4))}
+    few, median, most = (
+        found[START + hour * HOUR, measure]
+        for hour, measure in ((1, "runtime_p50"), (3, "runtime_p50"), (3, "runtime_p95"))
+    )
+    assert (few["difference_low"], few["verdict"], few["more_runs"]) == (None, "not_enough_yet", 4)
+    assert median["candidate_value"] == pytest.approx(20, rel=0.01)
+    assert 1.02**-1.01 < (median["difference_low"] + 1) / 2 < 1 < (median["difference_high"] + 1) / 2 < 1.02**1.01
+    assert (most["verdict"], most["baseline_runs"], most["candidate_runs"]) == ("worse", 200, 220)
+    assert most["candidate_value"] == pytest.approx(100, rel=0.01)
+    assert (most["difference_low"], most["difference_high"]) == pytest.approx((1, 9), rel=0.05)
+
+
+def test_violations_are_of_judged_executions_and_follow_the_verdict_that_counts(project: Project) -> None:
+    violated = [{"constraint": "c", "severity": "low"}]
+    records = [
+        *runs(0, 10, "1", violations=[]), *runs(1, 10, "2"),
+        *(judgement(f"a 2 1 {number}", 1, violated) for number in range(5)),
+        *(judgement(f"a 2 1 {number}", 3, []) for number in range(2)),
+        judgement("a 2 1 9", 3, []),
+    ]  # fmt: skip
+    project.write_log("judgements/a.jsonl", [line(record) for record in records if record["type"] == "judgement"])
+    rows = compared(project, [one for one in records if one["type"] != "judgement"], hours_from(START, 5))
+    found = [row for row in rows if row["measure"] == "violations"]
+    assert {(row["baseline_runs"], row["baseline_value"]) for row in found} == {(10, 0.0)}
+    assert [((row["hour"] - START) // HOUR, row["candidate_runs"], row["candidate_value"]) for row in found] == [
+        (1, 5, 1.0), (2, 5, 1.0), (3, 6, 0.5), (4, 6, 0.5),
+    ]  # fmt: skip
+
+
+def test_harder_tasks_are_told_apart_from_a_worse_version(project: Project) -> None:
+    """Each version fails half of the hard tasks and none of the easy ones; the new one runs more hard ones."""
+    records = [
+        *of_tasks(1, "1", easy=160, hard=40), *of_tasks(4, "1", easy=160, hard=40), *of_tasks(5, "2", easy=60, hard=240)
+    ]  # fmt: skip
+    rows = {row["measure"]: row for row in compared(project, records, HourRange.of(START + 5 * HOUR))}
+    plain, same = rows["success_rate"], rows["success_rate_same_tasks"]
+    assert (plain["verdict"], plain["baseline_value"], plain["candidate_value"]) == ("worse", 0.9, 0.6)
+    assert (same["baseline_value"], same["candidate_value"]) == pytest.approx((0.9, 0.9))
+    assert same["difference_low"] < 0 < same["difference_high"]
+    assert {(row["is_mix_changed"], round(row["mix_shift"], 9)) for row in rows.values()} == {(True, 0.6)}
+
+
+def test_the_same_tasks_are_no_change_of_mix(project: Project) -> None:
+    records = [
+        *of_tasks(1, "1", easy=160, hard=40), *of_tasks(4, "1", easy=160, hard=40), *of_tasks(5, "2", easy=80, hard=20)
+    ]  # fmt: skip
+    rows = compared(project, records, HourRange.of(START + 5 * HOUR))
+    assert {(row["is_mix_changed"], row["mix_shift"]) for row in rows} == {(False, 0.0)}
+
+
+def of_tasks(hour: int, version: str, *, easy: int, hard: int) -> list[Record]:
+    """Executions of two tasks, of which the hard one fails every second time."""
+    found = []
+    for number, record in enumerate(runs(hour, easy + hard, version)):
+        is_hard = number >= easy
+        status = "failure" if is_hard and number % 2 else "success"
+        found.append({**record, "task_id": "hard" if is_hard else "easy", "status": status})
+    return found
+
+
+def judgement(execution_id: str, hour: int, violations: list[Record]) -> Record:
+    at = (START + hour * HOUR + HOUR / 2).isoformat()
+    return {"type": "judgement", "execution_id": execution_id, "at": at, "judged_by": "model", "violations": violations}
+
+
 # -- against the reference ---------------------------------------------------------------------------------------------
 
 
@@ -135,6 +207,7 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
         agent_id = random.choice(["a", "a", "a", "b", "gone"])
         version = random.choice([None, "1", f"{place // 5}", f"{place // 5}"])
         rate = 0.9 if place < hours / 2 else 0.7
+        tasks = ["t" * (1 + random.randrange(9 if place < 10 else random.choice([9, 1, 1]))) for _ in range(5)]
         fields = {
             "agent_version": version,
             "model": random.choice([None, "m", "n"]) if place > 3 else "m",
@@ -142,12 +215,35 @@ def random_records(random: Random, count: int, hours: int) -> list[Record]:
             "input_tokens": random.choice([None, 0, random.randrange(10**4)]),
             "output_tokens": random.choice([None, random.randrange(10**9)]),
             "cost_usd": random.choice([None, 0, random.random(), random.random() * 10**5]),
+            "task_id": random.choice([None, *tasks]) if agent_id == "a" else None,
+            "violations": random.choice([None, None, None, [], [{"constraint": "c", "severity": "low"}]]),
             "started_at": (at - random.choice([0, 1, 60]) * random.random() * timedelta(seconds=1)).isoformat(),
         }
         status = "success" if random.random() < rate else "failure"
         records.append(execution(f"e{number}", agent_id, at, status=status, **fields))
         records += random_calls(random, f"e{number}", agent_id, at)
+        records += random_judgements(random, f"e{number}", agent_id, at)
     return records
+
+
+def random_judgements(random: Random, execution_id: str, agent_id: str, at: datetime) -> list[Record]:
+    """Judgements of an execution, some of them hours later; none of most."""
+    return [
+        {
+            "type": "judgement", "execution_id": execution_id,
+            "at": (at + random.choice([0, 1, 5000, 20_000]) * timedelta(seconds=1)).isoformat(),
+            "judged_by": random.choice(["model", "person"]),
+            "violations": random.choice([[], [{"constraint": "c", "severity": "high"}]]),
+            **random.choice([{}, {"agent_id": agent_id}]),
+        }
+        for _ in range(random.choice([0, 0, 0, 0, 1, 2]))
+    ]  # fmt: skip
+
+
+def write_logs(project: Project, records: Sequence[Record]) -> None:
+    """Judgements go where the project's own judges write them."""
+    for name, is_judgement in (("judgements/a.jsonl", True), ("a.jsonl", False)):
+        project.write_log(name, [line(one) for one in records if (one["type"] == "judgement") is is_judgement])
 
 
 def random_calls(random: Random, execution_id: str, agent_id: str, at: datetime) -> list[Record]:
@@ -168,24 +264,26 @@ def random_calls(random: Random, execution_id: str, agent_id: str, at: datetime)
 
 
 @pytest.mark.parametrize(
-    ("seed", "count", "hours"), [(1, 2500, 12), pytest.param(2, 4000, 30, marks=pytest.mark.nightly)]
+    ("seed", "count", "hours"), [(1, 3200, 12), pytest.param(2, 4000, 30, marks=pytest.mark.nightly)]
 )
 def test_comparisons_of_random_logs_equal_the_reference_and_one_hour_equals_its_part_of_a_range(
     tmp_path: Path, seed: int, count: int, hours: int
 ) -> None:
     project = Project(tmp_path / "project", {"agents": {"gone": {"retired": True}}}, 2, 2 * LENGTH)
-    project.write_log("a.jsonl", [line(record) for record in random_records(Random(seed), count, hours)])
+    write_logs(project, random_records(Random(seed), count, hours))
     span = hours_from(START, hours + LENGTH)
     project.materialize(span, only=STEPS)
     records, _ = reference.read_lines(project.raw)
-    kept = [record for record in records if record["agent_id"] != "gone"]
+    kept = [record for record in records if record.get("agent_id") != "gone"]
     expected = reference_release_comparison.release_comparison(kept, list(span), LENGTH, *MARGINS)
     rows = project.rows("release_comparison", span)
     keys = ["hour", "agent_id", "dimension", "candidate", "measure"]
     assert_equal_rows(rows, expected, keys)
     assert set(columns_of("release_comparison")) - set(expected[0]) == {"formula_version"}
     assert {row["measure"] for row in rows} == {*MEASURES}
-    assert sum(row["difference_low"] is not None for row in rows if row["measure"] == "tokens") > 0
+    for measure in ("tokens", "runtime_p50"):
+        assert sum(row["difference_low"] is not None for row in rows if row["measure"] == measure) > 0
+    assert {row["mix_shift"] is None for row in rows} == {False, True}
     made = project.tables(span, TABLES)
     for hour in span:
         project.materialize(HourRange.of(hour), only=TABLES)
@@ -195,7 +293,7 @@ def test_comparisons_of_random_logs_equal_the_reference_and_one_hour_equals_its_
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "duckdb"])
 def test_other_engines_have_the_same_comparisons(tmp_path: Path, engine: str) -> None:
     project = Project(tmp_path / "project", None, 2, 2 * LENGTH, engine=engine)
-    project.write_log("a.jsonl", [line(record) for record in random_records(Random(3), 400, 8)])
+    write_logs(project, random_records(Random(3), 400, 8))
     span = hours_from(START, 8)
     project.materialize(span, only=STEPS)
     records, _ = reference.read_lines(project.raw)

@@ -7,12 +7,16 @@ import ibis
 from ibis import ir
 
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.scoring.relations import lookup, without_rows
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.systems.release_comparison import FORMULA_VERSION
-from health_assets.systems.release_comparison.names import UNDECIDED, VERDICTS
+from health_assets.systems.release_comparison.judged_runs import JUDGED, judged_runs
+from health_assets.systems.release_comparison.names import BASELINE, CANDIDATE, UNDECIDED, VERDICTS
 from health_assets.systems.release_comparison.pairs import (
+    PAIR,
     buckets_of_pairs,
     compared_pairs,
+    of_releases,
     sums_of_pairs,
     sums_of_releases,
 )
@@ -24,6 +28,7 @@ from health_assets.systems.release_comparison.runtime_quantiles import (
     runtime_quantiles,
     with_runtime_quantiles,
 )
+from health_assets.systems.release_comparison.task_groups import groups_of_pairs, sums_of_groups, with_tasks
 
 
 def _components(inputs: Inputs) -> ir.Table:
@@ -36,9 +41,13 @@ def _comparisons(inputs: Inputs) -> ir.Table:
     parts = sums_of_releases(components)
     pairs = compared_pairs(parts, inputs.hours, settings.comparison_hours)
     pairs = with_targets_used(pairs, inputs.targets, [])  # without agents that are retired
-    pairs, _ = inputs.session.persist(pairs)
+    pairs, count = inputs.session.persist(pairs)
     sums = sums_of_pairs(parts, pairs, inputs.hours, settings.comparison_hours)
     sums = with_runtime_quantiles(sums, _runtime_quantiles(inputs, components, pairs))
+    executions = inputs.table("executions", back_hours=2 * settings.comparison_hours)
+    executions = executions.semi_join(pairs, "agent_id") if count else without_rows(executions)
+    sums = _with_judged_runs(inputs, sums, pairs, executions)
+    sums = lookup(sums, _task_groups(inputs, pairs, executions), ["hour", *PAIR])
     compare = partial(compared, margin=settings.comparison_margin, ratio_margin=settings.comparison_ratio_margin)
     rows = inputs.session.grouped(sums, KEYS, KEYS, compare)
     rows = inputs.with_as_of(rows)
@@ -47,9 +56,37 @@ def _comparisons(inputs: Inputs) -> ir.Table:
 
 def _runtime_quantiles(inputs: Inputs, components: ir.Table, pairs: ir.Table) -> ir.Table:
     hours, comparison_hours = inputs.hours, inputs.settings.comparison_hours
-    buckets = buckets_of_pairs(components, pairs, hours, comparison_hours)
+    buckets = buckets_of_pairs(components, pairs, comparison_hours)
     quantiles = partial(runtime_quantiles, hours=hours, comparison_hours=comparison_hours)
     return inputs.session.grouped(buckets, SIDE_OF_PAIR, IN_ORDER, quantiles)
+
+
+def _with_judged_runs(inputs: Inputs, sums: ir.Table, pairs: ir.Table, executions: ir.Table) -> ir.Table:
+    """Add the counts of judged executions, of which none before a release say what to expect."""
+    none = {f"prior_{name}": ibis.literal(0, "int64") for name in JUDGED}
+    back_hours = 2 * inputs.settings.comparison_hours
+    judgements = inputs.table_if_any("judgements", back_hours=back_hours)
+    evaluated = inputs.table("evaluated_signals", back_hours=back_hours)
+    evaluated = evaluated.filter(evaluated.is_violation.notnull())
+    is_evaluated = inputs.session.count(evaluated.limit(1)) > 0
+    if judgements is None and not is_evaluated:
+        executions = executions.filter(executions.violations.notnull())
+    changes = judged_runs(
+        executions, inputs.table("judgements", back_hours=back_hours), evaluated if is_evaluated else None
+    )
+    judged = sums_of_pairs(
+        of_releases(changes), pairs, inputs.hours, inputs.settings.comparison_hours, names=JUDGED, prior=()
+    )
+    columns = [f"{side}_{name}" for side in (BASELINE, CANDIDATE) for name in JUDGED]
+    return lookup(sums, judged, ["hour", *PAIR]).fill_null(dict.fromkeys(columns, 0)).mutate(**none)
+
+
+def _task_groups(inputs: Inputs, pairs: ir.Table, executions: ir.Table) -> ir.Table:
+    hours, comparison_hours = inputs.hours, inputs.settings.comparison_hours
+    parts = groups_of_pairs(with_tasks(executions), pairs, comparison_hours)
+    return inputs.session.grouped(
+        parts, PAIR, [*PAIR, "ran_at"], partial(sums_of_groups, hours=hours, comparison_hours=comparison_hours)
+    )
 
 
 def _most_run(rows: ir.Table) -> ir.Table:
@@ -79,7 +116,8 @@ ASSETS = (
         empty_without="an execution", is_component=True, formula_version=FORMULA_VERSION,
     ),
     Derived(
-        name="release_comparison", upstream=("release_components",), rows=_comparisons,
+        name="release_comparison",
+        upstream=("release_components", "executions", "judgements", "evaluated_signals"), rows=_comparisons,
         preview_title="new versions and models, the worst first", preview_rows=_worst_first,
         empty_without="a version or model that is new, with another one before it",
         back_hours=lambda settings: 2 * settings.comparison_hours,

@@ -7,15 +7,18 @@ VERSION, MODEL = "version", "model"
 DIMENSIONS = {VERSION: "agent_version", MODEL: "model"}
 """What may be compared, and the column of executions that tells it."""
 
-SUCCESS_RATE, TOOL_FAILURES, LOOPS = "success_rate", "tool_failures", "loops"
-SHARES = (SUCCESS_RATE, TOOL_FAILURES, LOOPS)
+SUCCESS_RATE, SAME_TASKS = "success_rate", "success_rate_same_tasks"
+TOOL_FAILURES, LOOPS, VIOLATIONS = "tool_failures", "loops", "violations"
+SUCCESS_RATES = (SUCCESS_RATE, SAME_TASKS)
+"""Measures of which more is better."""
+SHARES = (*SUCCESS_RATES, TOOL_FAILURES, LOOPS, VIOLATIONS)
 """Measures that are shares of executions."""
 RUNTIME, TOKENS, COST = "runtime", "tokens", "cost"
 RUNTIME_P50, RUNTIME_P95 = "runtime_p50", "runtime_p95"
 PERCENTS = {RUNTIME_P50: 50, RUNTIME_P95: 95}
 """Measures that are quantiles of the runtime, each with its percentile."""
 MEASURES = (*SHARES, RUNTIME, *PERCENTS, TOKENS, COST)
-"""Measures, the most important first. More is better of the first, and worse of the others."""
+"""Measures, the most important first."""
 
 BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "no_difference", "not_enough_yet"
 VERDICTS = (WORSE, BETTER, SAME, UNDECIDED)

@@ -30,11 +30,13 @@ SUMS = (
     "squared_kilotokens", "runs_with_cost", "cost_usd", "squared_cost_usd2",
 )  # fmt: skip
 PAIR = ("agent_id", "dimension", "candidate", "baseline", "released_at")
+_NAMED = ("hour", "agent_id", *DIMENSIONS.values())
+_OF_PART = ("agent_id", "dimension", "release", "ran_at", "known_at")
 
 
 def sums_of_releases(components: ir.Table) -> ir.Table:
     """The sums by hour, agent, dimension and named version or model, of the agents that ran several."""
-    return ibis.union(*(_of_dimension(components, dimension) for dimension in DIMENSIONS))
+    return ibis.union(*(_of_several(components, dimension) for dimension in DIMENSIONS))
 
 
 def compared_pairs(parts: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
@@ -48,20 +50,26 @@ def compared_pairs(parts: ir.Table, hours: HourRange, comparison_hours: int) -> 
     return _with_baseline(parts, _releases(parts, hours, comparison_hours), comparison_hours)
 
 
-def buckets_of_pairs(components: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+def buckets_of_pairs(components: ir.Table, pairs: ir.Table, comparison_hours: int) -> ir.Table:
     """The latency buckets of both versions of each pair: `PAIR`, `side`, `ran_at` and `latency_buckets`."""
-    timed = components.filter(components.latency_buckets.notnull(), components.hour < time_literal(hours.end))
+    timed = components.filter(components.latency_buckets.notnull()).select(*_NAMED, "latency_buckets")
+    joined = pairs.inner_join(of_releases(timed).rename(ran_at="hour"), ["agent_id", "dimension"])
+    is_candidate, is_baseline, _ = sides_of(joined, comparison_hours)
+    sided = joined.filter(is_candidate | is_baseline).mutate(side=is_candidate.ifelse(CANDIDATE, BASELINE))
+    return sided.select(*PAIR, "side", "ran_at", "latency_buckets")
+
+
+def of_releases(rows: ir.Table) -> ir.Table:
+    """Rows once for each of the columns of `DIMENSIONS` that is named: with `dimension` and `release` instead."""
     found = []
     for dimension, column in DIMENSIONS.items():
-        own = timed.select("agent_id", "latency_buckets", release=column, ran_at="hour")
-        joined = pairs.filter(pairs.dimension == dimension).inner_join(own, "agent_id")
-        is_candidate, is_baseline = _sides(joined, comparison_hours)
-        for side, belongs in ((CANDIDATE, is_candidate), (BASELINE, is_baseline)):
-            found.append(joined.filter(belongs).select(*PAIR, "ran_at", "latency_buckets", side=ibis.literal(side)))
-    return ibis.union(*found)
+        others = [name for name in DIMENSIONS.values() if name != column]
+        named = rows.filter(rows[column] != NOT_NAMED).drop(*others).rename(release=column)
+        found.append(named.mutate(dimension=ibis.literal(dimension)))
+    return ibis.union(*(one.select(found[0].columns) for one in found))
 
 
-def _of_dimension(components: ir.Table, dimension: str) -> ir.Table:
+def _of_several(components: ir.Table, dimension: str) -> ir.Table:
     named = components.rename(release=DIMENSIONS[dimension])
     named = named.filter(named.release != NOT_NAMED)
     of_agents = named.group_by("agent_id").aggregate(first=named.release.min(), last=named.release.max())
@@ -103,19 +111,32 @@ def _with_baseline(parts: ir.Table, releases: ir.Table, comparison_hours: int) -
     return placed.filter(placed.place == 0).select(*PAIR)
 
 
-def sums_of_pairs(parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+def sums_of_pairs(
+    parts: ir.Table,
+    pairs: ir.Table,
+    hours: HourRange,
+    comparison_hours: int,
+    names: Sequence[str] = SUMS,
+    prior: Sequence[str] = PRIOR,
+) -> ir.Table:
     """One row per hour of `hours` and pair that is compared in it.
 
     Args:
-        parts: `sums_of_releases` of `hours` and the 2 C - 1 hours before them.
-        pairs: `compared_pairs` of them.
+        parts: `hour`, `agent_id`, `dimension`, `release` and `names`, of `hours` and the 2 C - 1 hours before them; and
+            `known_at`, where they count later than in the hour of their executions.
+        pairs: `compared_pairs` of these hours.
         hours: the hours to give rows for.
         comparison_hours: C, the comparison hours.
+        names: what to add up.
+        prior: of them, what to add up of the executions that are no evidence, too.
 
     Returns:
-        `hour`, `PAIR`, the sums of each of `SUMS` as `baseline_…` and `candidate_…`, and of `PRIOR` as `prior_…`.
+        `hour`, `PAIR`, the sums of each of `names` as `baseline_…` and `candidate_…`, and of `prior` as `prior_…`.
     """
-    own = _sums_of_hours(parts, pairs, hours, comparison_hours)
+    if "known_at" not in parts.columns:
+        parts = parts.mutate(known_at=parts.hour)
+    parts = parts.select("agent_id", "dimension", "release", "known_at", *names, ran_at="hour")
+    own = _sums_of_hours(parts, pairs, hours, comparison_hours, prior)
     each = spine(hours)
     is_compared = [
         each.hour >= pairs.released_at,
@@ -128,27 +149,29 @@ def sums_of_pairs(parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison
     return filled.select("hour", *PAIR, **summed)
 
 
-def _sums_of_hours(parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+def _sums_of_hours(
+    parts: ir.Table, pairs: ir.Table, hours: HourRange, comparison_hours: int, prior: Sequence[str]
+) -> ir.Table:
     """What each hour adds to the sums of each pair; the first hour that is asked for has all of those before it."""
-    own = parts.select("agent_id", "dimension", "release", *SUMS, ran_at="hour")
-    joined = pairs.inner_join(own, ["agent_id", "dimension"])
-    is_candidate, is_baseline = _sides(joined, comparison_hours)
-    is_prior = is_baseline & (joined.ran_at + ibis.interval(hours=(comparison_hours + 1) // 2) < joined.released_at)
-    counted = joined.filter(is_candidate | is_baseline, joined.ran_at < time_literal(hours.end)).mutate(
-        hour=ibis.greatest(joined.ran_at, joined.released_at, time_literal(hours.start)),
-        **_counted(joined, "candidate", SUMS, is_candidate),
-        **_counted(joined, "baseline", SUMS, is_baseline),
-        **_counted(joined, "prior", PRIOR, is_prior),
+    joined = pairs.inner_join(parts, ["agent_id", "dimension"])
+    is_candidate, is_baseline, is_prior = sides_of(joined, comparison_hours)
+    names = [name for name in parts.columns if name not in _OF_PART]
+    counted = joined.filter(is_candidate | is_baseline, joined.known_at < time_literal(hours.end)).mutate(
+        hour=ibis.greatest(joined.known_at, joined.released_at, time_literal(hours.start)),
+        **_counted(joined, CANDIDATE, names, is_candidate),
+        **_counted(joined, BASELINE, names, is_baseline),
+        **_counted(joined, "prior", prior, is_prior),
     )
     names = [name for name in counted.columns if name not in joined.columns and name != "hour"]
     return counted.group_by(["hour", *PAIR]).aggregate(**{name: exact_sum(counted[name]) for name in names})
 
 
-def _sides(rows: ir.Table, comparison_hours: int) -> tuple[ir.BooleanValue, ir.BooleanValue]:
-    """Whether what ran counts for the new version of its pair, and whether for the baseline."""
+def sides_of(rows: ir.Table, comparison_hours: int) -> tuple[ir.BooleanValue, ir.BooleanValue, ir.BooleanValue]:
+    """Whether what ran counts for the new version of its pair, for the baseline, and among that for no evidence."""
     is_candidate = (rows.release == rows.candidate) & (rows.ran_at >= rows.released_at)
-    length = ibis.interval(hours=comparison_hours)
-    return is_candidate, (rows.release == rows.baseline) & (rows.ran_at + length >= rows.released_at)
+    length, half = (ibis.interval(hours=hours) for hours in (comparison_hours, (comparison_hours + 1) // 2))
+    is_baseline = (rows.release == rows.baseline) & (rows.ran_at + length >= rows.released_at)
+    return is_candidate, is_baseline, is_baseline & (rows.ran_at + half < rows.released_at)
 
 
 def _counted(rows: ir.Table, prefix: str, names: Sequence[str], where: ir.BooleanValue) -> dict[str, ir.Value]:

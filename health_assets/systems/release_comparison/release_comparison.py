@@ -7,9 +7,15 @@ By measure, with the 95 % confidence sequence of the difference (`scoring.confid
 | success_rate | executions | new - old; exact for any number of executions, each of a session of its own |
 | tool_failures | executions with a tool call, of which one failed | new - old; exact for any number |
 | loops | executions whose steps are known, of which one repeats an earlier one | likewise |
+| success_rate_same_tasks | executions whose task is known | likewise, of success rates weighted by group of tasks |
+| violations | judged executions, of which one violated a constraint | likewise |
 | runtime | the logarithm of the runtime of successes | new / old - 1, of geometric means |
 | runtime_p50, runtime_p95 | quantiles of the runtime of successes | new / old - 1; exact for any number of them |
 | tokens, cost | executions that tell them | new / old - 1, of means; the logarithm of a mean by the delta method |
+
+The weights of groups of tasks (`task_groups`) are their shares of what the old version ran before the release. It is
+given once both versions ran every group that has a weight. Whether the mixes of both versions differ by more than
+chance is told of each pair; of a session all executions count as one there, since they may all be of one task.
 
 Executions of one session may share an outcome. So success rates count them as fewer, by the design effect that pairs
 of them show; with sessions of several executions their intervals hold in the limit of many.
@@ -37,10 +43,13 @@ from numpy.typing import NDArray
 from health_assets.scoring.confidence_sequences import (
     Floats,
     Means,
+    Mixes,
     Shares,
     difference_of_means,
     difference_of_shares,
+    difference_of_weighted_shares,
     fewest_for_quantile,
+    log_evidence_of_other_mix,
 )
 from health_assets.scoring.latency_buckets import GAMMA
 from health_assets.systems.release_comparison.names import (
@@ -51,16 +60,21 @@ from health_assets.systems.release_comparison.names import (
     PERCENTS,
     RUNTIME,
     SAME,
+    SAME_TASKS,
     SUCCESS_RATE,
+    SUCCESS_RATES,
     TOKENS,
     TOOL_FAILURES,
     UNDECIDED,
+    VIOLATIONS,
     WORSE,
 )
 from health_assets.systems.release_comparison.release_components import SESSION_PAIRS
 from health_assets.systems.release_comparison.runtime_quantiles import ALPHA_OF_SIDE, ENDS
+from health_assets.systems.release_comparison.task_groups import GROUPS
 
 ALPHA = 0.05
+MIX = ("mix_shift", "is_mix_changed")
 FEWEST_RUNS = 100
 MOST_PRIOR_RUNS = 20
 """Executions that what is expected of the new version counts as at most: it may well be another."""
@@ -107,7 +121,7 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
         ratio_margin: the same of the other measures, as a share of the baseline's value.
 
     Returns:
-        `KEYS`, `measure`, and the columns of `release_comparison` from `baseline_runs` to `more_runs`.
+        `KEYS`, `measure`, and the columns of `release_comparison` from `baseline_runs` to `is_mix_changed`.
     """
     columns = {
         name: sums[name].to_numpy().astype(np.float64)
@@ -116,10 +130,13 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
     }
     tables = []
     with np.errstate(divide="ignore", invalid="ignore"):
+        columns |= _comparable_runs(columns)
+        for name, values in zip(MIX, _mixes(columns), strict=True):
+            sums = sums.append_column(name, values)
         for measure in MEASURES:
             runs, measured_by = _MEASURES[measure]
             told = (columns[f"baseline_{runs}"] > 0) & (columns[f"candidate_{runs}"] > 0)
-            measured = measured_by({name: values[told] for name, values in columns.items()})
+            measured = measured_by(columns if told.all() else {name: values[told] for name, values in columns.items()})
             own = ratio_margin if measured.is_ratio else margin
             tables.append(_rows(sums.filter(pa.array(told)), measure, measured, own))
     return pa.concat_tables(tables)
@@ -146,12 +163,91 @@ def _design_effects(columns: Mapping[str, Floats]) -> dict[str, Floats]:
     return {side: 1 + correlation * columns[f"{side}_session_pairs"] / columns[f"{side}_executions"] for side in _SIDES}
 
 
+def _by_group(columns: Mapping[str, Floats], part: str, count: str) -> Floats:
+    """Counts of executions whose task is known: a row a pair, a column a group; nan of pairs without groups."""
+    return np.column_stack([columns[f"{part}_{count}_{group}"] for group in range(GROUPS)])
+
+
+def _comparable_runs(columns: Mapping[str, Floats]) -> dict[str, Floats]:
+    """By side, the executions whose task is known; 0 before both sides ran all groups that have a weight."""
+    prior, baseline, candidate = (_by_group(columns, part, "task_runs") for part in ("prior", *_SIDES))
+    is_covered = ((prior == 0) | ((baseline > 0) & (candidate > 0))).all(axis=1)
+    return {
+        f"{side}_comparable_runs": np.where(is_covered, np.where(prior > 0, runs, 0).sum(axis=1), 0.0)
+        for side, runs in zip(_SIDES, (baseline, candidate), strict=True)
+    }
+
+
+def _success_rates_same_tasks(columns: Mapping[str, Floats]) -> Measured:
+    """Success rates if both versions ran the groups of tasks in the shares that the old one ran them in before."""
+    runs, successes = (
+        {part: _by_group(columns, part, count) for part in ("prior", *_SIDES)}
+        for count in ("task_runs", "task_successes")
+    )
+    weights = runs["prior"] / runs["prior"].sum(axis=1, keepdims=True)
+    effects = {side: effect[:, np.newaxis] for side, effect in _design_effects(columns).items()}
+    low, high = difference_of_weighted_shares(*_evidence(runs, successes, effects), weights, ALPHA)
+    values = [
+        np.where(weights > 0, weights * successes[side] / runs[side], 0.0).sum(axis=1) for side in _SIDES
+    ]  # fmt: skip
+    return Measured(
+        baseline_runs=columns["baseline_comparable_runs"],
+        candidate_runs=columns["candidate_comparable_runs"],
+        baseline_value=values[0],
+        candidate_value=values[1],
+        low=low,
+        high=high,
+        is_ratio=False,
+    )
+
+
+def _mixes(columns: Mapping[str, Floats]) -> tuple[pa.Array, pa.Array]:
+    """How much the mixes of tasks differ, and whether by more than chance; null where tasks are not known.
+
+    The difference is the share of executions that would have to be of other groups for the mixes to be the same.
+    """
+    runs = {part: _by_group(columns, part, "task_runs") for part in ("prior", *_SIDES)}
+    shares = [runs[side] / runs[side].sum(axis=1, keepdims=True) for side in _SIDES]
+    shift = np.abs(shares[1] - shares[0]).sum(axis=1) / 2
+    in_sessions = {side: 1 + columns[f"{side}_session_pairs"] / columns[f"{side}_executions"] for side in _SIDES}
+    counted = {side: runs[side] / in_sessions[side][:, np.newaxis] for side in _SIDES}
+    prior = runs["prior"] / in_sessions["baseline"][:, np.newaxis]
+    weight = np.minimum(1.0, MOST_PRIOR_RUNS / prior.sum(axis=1, keepdims=True))
+    evidence = log_evidence_of_other_mix(
+        Mixes(counted["baseline"] - prior, 0.5 + prior), Mixes(counted["candidate"], 0.5 + weight * prior)
+    )
+    is_known = np.isfinite(shift)
+    return _numbers(shift), pa.array(evidence >= -np.log(ALPHA), mask=~is_known)
+
+
 def _shares(
     columns: Mapping[str, Floats], counted: str, hits: str, design_effects: Mapping[str, Floats] | None = None
 ) -> Measured:
     """Shares of executions of pairs, from two counts of both sides and of `prior_`."""
     runs, successes = ({side: columns[f"{side}_{name}"] for side in (*_SIDES, "prior")} for name in (counted, hits))
     effects = design_effects or dict.fromkeys(_SIDES, np.ones_like(runs["baseline"]))
+    low, high = difference_of_shares(*_evidence(runs, successes, effects), ALPHA)
+    return Measured(
+        baseline_runs=runs["baseline"],
+        candidate_runs=runs["candidate"],
+        baseline_value=successes["baseline"] / runs["baseline"],
+        candidate_value=successes["candidate"] / runs["candidate"],
+        low=low,
+        high=high,
+        is_ratio=False,
+    )
+
+
+def _evidence(
+    runs: Mapping[str, Floats], successes: Mapping[str, Floats], effects: Mapping[str, Floats]
+) -> tuple[Shares, Shares]:
+    """Both sides: what is evidence, and what was expected by what ran before.
+
+    Args:
+        runs: counts of both sides and of `prior`, which is among the baseline's.
+        successes: likewise.
+        effects: how many times each side's executions count too often.
+    """
     prior, prior_successes = runs["prior"] / effects["baseline"], successes["prior"] / effects["baseline"]
     weight = np.where(prior > 0, np.minimum(prior, MOST_PRIOR_RUNS) / prior, 0.0)
     baseline = Shares(
@@ -166,16 +262,7 @@ def _shares(
         prior_successes=0.5 + weight * prior_successes,
         prior_failures=0.5 + weight * (prior - prior_successes),
     )
-    low, high = difference_of_shares(baseline, candidate, ALPHA)
-    return Measured(
-        baseline_runs=runs["baseline"],
-        candidate_runs=runs["candidate"],
-        baseline_value=successes["baseline"] / runs["baseline"],
-        candidate_value=successes["candidate"] / runs["candidate"],
-        low=low,
-        high=high,
-        is_ratio=False,
-    )
+    return baseline, candidate
 
 
 def _runtimes(columns: Mapping[str, Floats]) -> Measured:
@@ -223,10 +310,12 @@ def _costs(columns: Mapping[str, Floats]) -> Measured:
 
 _MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Floats]], Measured]]] = {
     SUCCESS_RATE: ("executions", success_rates),
+    SAME_TASKS: ("comparable_runs", _success_rates_same_tasks),
     TOOL_FAILURES: (
         "runs_with_tool_calls", partial(_shares, counted="runs_with_tool_calls", hits="runs_with_tool_failures"),
     ),
     LOOPS: ("runs_with_steps", partial(_shares, counted="runs_with_steps", hits="runs_with_loops")),
+    VIOLATIONS: ("judged_runs", partial(_shares, counted="judged_runs", hits="violating_runs")),
     RUNTIME: ("timed_runs", _runtimes),
     **{measure: ("timed_runs", partial(_runtime_quantiles, measure=measure)) for measure in PERCENTS},
     TOKENS: ("runs_with_tokens", _tokens),
@@ -267,7 +356,7 @@ def _rows(sums: pa.Table, measure: str, measured: Measured, margin: float) -> pa
     """The rows of a measure, a row per pair."""
     width = np.log1p(margin) if measured.is_ratio else margin
     difference = _difference(measured)
-    verdicts = _verdicts(measured.low, measured.high, width, more_is_better=measure == SUCCESS_RATE)
+    verdicts = _verdicts(measured.low, measured.high, width, more_is_better=measure in SUCCESS_RATES)
     more_runs = _more_runs(measured, np.log1p(difference) if measured.is_ratio else difference, width)
     is_open = verdicts == UNDECIDED
     low, high = ((np.expm1(end) if measured.is_ratio else end) for end in (measured.low, measured.high))
@@ -285,6 +374,7 @@ def _rows(sums: pa.Table, measure: str, measured: Measured, margin: float) -> pa
         "margin": pa.array(np.full(count, margin)),
         "verdict": pa.array(verdicts.tolist(), pa.string()),
         "more_runs": pa.array(more_runs.astype(np.int64), mask=~is_open | (more_runs <= 0)),
+        **{name: sums[name] for name in MIX},
     }
     return pa.table(columns)
 

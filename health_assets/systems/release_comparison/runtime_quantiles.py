@@ -6,15 +6,14 @@ which ranks the ends have (`scoring.confidence_sequences`).
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from ibis import ir
 
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HourRange
 from health_assets.scoring.confidence_sequences import quantile_ranks
 from health_assets.scoring.latency_buckets import LAST_BUCKET
 from health_assets.scoring.range_ranks import Integers, kth_smallest
 from health_assets.scoring.relations import lookup
-from health_assets.scoring.window_latencies import nearest_rank
+from health_assets.scoring.window_latencies import hours_since, nearest_rank, owners_of
 from health_assets.systems.release_comparison.names import BASELINE, CANDIDATE, PERCENTS
 from health_assets.systems.release_comparison.pairs import PAIR
 
@@ -40,11 +39,11 @@ def runtime_quantiles(parts: pa.Table, hours: HourRange, comparison_hours: int) 
     """
     lists = parts["latency_buckets"].combine_chunks()
     offsets, buckets = lists.offsets.to_numpy(), lists.values.to_numpy(zero_copy_only=False)
-    firsts = _first_rows(parts)
     # each side has a stretch of places, one an hour; what ran before the first hour counts from it on
-    owners = np.repeat(np.arange(len(firsts)), np.diff([*firsts, len(parts)]))
-    places = owners * len(hours) + np.maximum(_places(parts["ran_at"], hours), 0)
-    released = _places(parts["released_at"], hours)[firsts]
+    owners = owners_of(parts, SIDE_OF_PAIR)
+    _, firsts = np.unique(owners, return_index=True)
+    places = owners * len(hours) + np.maximum(hours_since(hours.start, parts["ran_at"]), 0)
+    released = hours_since(hours.start, parts["released_at"])[firsts]
     owner, hour = (array.ravel() for array in np.meshgrid(np.arange(len(firsts)), np.arange(len(hours)), indexing="ij"))
     starts, ends = offsets[firsts][owner], offsets[np.searchsorted(places, owner * len(hours) + hour, side="right")]
     is_compared = (hour >= released[owner]) & (hour < released[owner] + comparison_hours) & (ends > starts)
@@ -54,22 +53,6 @@ def runtime_quantiles(parts: pa.Table, hours: HourRange, comparison_hours: int) 
     for name, values in zip(COLUMNS, _at_ranks(buckets, starts, ends), strict=True):
         named = named.append_column(name, values)
     return named
-
-
-def _first_rows(parts: pa.Table) -> Integers:
-    """The first row of each side."""
-    begins = np.ones(len(parts), bool)
-    begins[1:] = False
-    for key in SIDE_OF_PAIR:
-        column = parts[key].combine_chunks()
-        begins[1:] |= pc.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
-    return np.flatnonzero(begins)
-
-
-def _places(times: pa.ChunkedArray, hours: HourRange) -> Integers:
-    """Hours since the first of some hours."""
-    since = times.combine_chunks().cast(pa.int64()).to_numpy() - int(hours.start.timestamp()) * 10**6
-    return since // int(HOUR.total_seconds() * 10**6)
 
 
 def _at_ranks(buckets: Integers, starts: Integers, ends: Integers) -> list[pa.Array]:

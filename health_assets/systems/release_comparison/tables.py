@@ -5,7 +5,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlmodel import Field
 
-from health_assets.schema.columns import AsOf, Hourly, at, count, number, text
+from health_assets.schema.columns import AsOf, Hourly, at, count, flag, number, text
 
 
 class ReleaseComponent(Hourly, table=True):
@@ -49,7 +49,8 @@ class ReleaseComparison(AsOf, table=True):
     dimension: str = text("What is compared: `version` or `model`.", key=True)
     candidate: str = text("The new version or model.", key=True)
     measure: str = text(
-        "`success_rate`, `tool_failures` or `loops`, shares of executions; `runtime` of successes, a geometric mean, "
+        "`success_rate`, `success_rate_same_tasks` (with the old mix of tasks), `tool_failures`, `loops` or "
+        "`violations`, shares of executions; `runtime` of successes, a geometric mean, "
         "`runtime_p50` its median, `runtime_p95` its 95th percentile; `tokens` or `cost` of executions, means.",
         key=True,
     )
@@ -72,6 +73,11 @@ class ReleaseComparison(AsOf, table=True):
     margin: float = number("Largest difference that does not matter, in either direction; of ratios, of their factor.")
     verdict: str = text("`better`, `worse`, `no_difference` (none that matters) or `not_enough_yet`.")
     more_runs: int | None = count("About how many more executions of the new one a verdict needs; null with one.")
+    mix_shift: float | None = number(
+        "Share of executions, 0 to 1, that would have to be of other tasks for both to run the same mix of them. Null "
+        "where tasks are not known."
+    )
+    is_mix_changed: bool | None = flag("Whether the mixes of tasks differ by more than chance; null likewise.")
     formula_version: str = text("Version of the formulas that made it; says so where it rests on older components.")
 
 

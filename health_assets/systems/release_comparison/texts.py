@@ -11,16 +11,19 @@ from health_assets.systems.release_comparison.names import (
     RUNTIME_P50,
     RUNTIME_P95,
     SAME,
+    SAME_TASKS,
     SHARES,
     SUCCESS_RATE,
     TOKENS,
     TOOL_FAILURES,
     UNDECIDED,
+    VIOLATIONS,
     WORSE,
 )
 
 NAMES = {
-    SUCCESS_RATE: "success rate", TOOL_FAILURES: "tool failures", LOOPS: "loops", RUNTIME: "runtime",
+    SUCCESS_RATE: "success rate", SAME_TASKS: "same tasks", VIOLATIONS: "violations",
+    TOOL_FAILURES: "tool failures", LOOPS: "loops", RUNTIME: "runtime",
     RUNTIME_P50: "median runtime", RUNTIME_P95: "p95 runtime", TOKENS: "tokens a run", COST: "cost a run",
 }  # fmt: skip
 VERDICT_TEXTS = {WORSE: "worse", BETTER: "better", SAME: "no difference that matters", UNDECIDED: "not enough yet"}

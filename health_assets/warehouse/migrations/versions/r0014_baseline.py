@@ -805,6 +805,8 @@ def upgrade() -> None:
         sa.Column("margin", sa.Double(), nullable=True),
         sa.Column("verdict", sa.String(collation="C"), nullable=True),
         sa.Column("more_runs", sa.BigInteger(), nullable=True),
+        sa.Column("mix_shift", sa.Double(), nullable=True),
+        sa.Column("is_mix_changed", sa.Boolean(), nullable=True),
         sa.Column("formula_version", sa.String(collation="C"), nullable=True),
     )
     op.create_index("release_comparison_by_hour", "release_comparison", ["hour"], unique=False)
