@@ -55,7 +55,7 @@ def compare(
     from health_assets.apps.releases.forms import as_json, as_markdown
     from health_assets.systems.release_comparison.comparisons import by_pair
     from health_assets.systems.release_comparison.newest import newest_comparisons, worst_agents
-    from health_assets.systems.release_comparison.report import comparisons_table
+    from health_assets.systems.release_comparison.report import comparisons_table, print_mixes
     from health_assets.warehouse.store import Warehouse
 
     with readable_errors():
@@ -75,6 +75,7 @@ def compare(
             typer.echo(as_markdown(rows))
         else:
             console.print(comparisons_table(by_pair(rows)))
+            print_mixes(console, by_pair(rows))
         if agents is not None and len(agents) > AGENTS_SHOWN:
             typer.echo()  # else Markdown takes it for a row
             typer.echo(f"the worst {AGENTS_SHOWN} of all agents; --agent NAME and --format json have the others")
@@ -104,6 +105,7 @@ def gate(
     from health_assets.apps.releases.forms import as_junit
     from health_assets.apps.releases.gate import PASSED, REFUSED, GateRules, exit_code_of, judged, release_of
     from health_assets.systems.error_budget.newest import budget_spent
+    from health_assets.systems.release_comparison.texts import mix_text
     from health_assets.warehouse.store import Warehouse
 
     with readable_errors():
@@ -120,6 +122,8 @@ def gate(
         if rows:
             told = f"{agent}: {by} {rows[0]['baseline']} → {rows[0]['candidate']}"
             console.print(Text(printable(told), style="bold"), soft_wrap=True)
+            if mix := mix_text(rows[0]):
+                console.print(Text(f"  {mix}", style="yellow"), soft_wrap=True)
         for reason in reasons:
             style = {PASSED: "green", REFUSED: "red"}.get(reason.exit_code, "yellow")
             console.print(Text(printable(f"  {reason.sentence}", 1000), style=style), soft_wrap=True)

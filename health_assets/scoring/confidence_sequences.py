@@ -99,16 +99,17 @@ def difference_of_shares(baseline: Shares, candidate: Shares, alpha: float) -> t
         candidate: the other.
         alpha: probability that the true difference is ever outside.
     """
-    one_group = [
-        Shares(
-            runs=side.runs[:, np.newaxis],
-            successes=side.successes[:, np.newaxis],
-            prior_successes=side.prior_successes[:, np.newaxis],
-            prior_failures=side.prior_failures[:, np.newaxis],
-        )
-        for side in (baseline, candidate)
-    ]
-    return difference_of_weighted_shares(*one_group, np.ones((len(baseline.runs), 1)), alpha)
+    weights = np.ones((len(baseline.runs), 1))
+    return difference_of_weighted_shares(_as_one_group(baseline), _as_one_group(candidate), weights, alpha)
+
+
+def _as_one_group(shares: Shares) -> Shares:
+    return Shares(
+        runs=shares.runs[:, np.newaxis],
+        successes=shares.successes[:, np.newaxis],
+        prior_successes=shares.prior_successes[:, np.newaxis],
+        prior_failures=shares.prior_failures[:, np.newaxis],
+    )
 
 
 def difference_of_weighted_shares(
@@ -253,8 +254,8 @@ def _last_outside(runs: Integers, share: float, alpha: float, inside: Integers, 
 def _log_martingale(runs: Integers, count: Integers, share: float, alpha: float) -> Floats:
     weight = 1 / _mixture_variance(alpha) - 1
     mixture = Shares(
-        runs=runs,
-        successes=count,
+        runs=runs.astype(np.float64),
+        successes=count.astype(np.float64),
         prior_successes=np.full(runs.shape, weight * share),
         prior_failures=np.full(runs.shape, weight * (1 - share)),
     )

@@ -104,10 +104,17 @@ def test_text_from_logs_ends_no_cell_of_markdown() -> None:
     assert "2\\|\\<b\\>\\[x\\](y)\\\\n" in line
 
 
+def test_markdown_says_which_release_ran_another_mix_of_tasks() -> None:
+    told = as_markdown([{**_ROW, "candidate": "2|<b>"}]).splitlines()[-1]
+    assert told == "a 1 → 2\\|\\<b\\>: another mix of tasks than before (40% of its runs): see 'success, same tasks'"
+    assert "another mix" not in as_markdown([{**_ROW, "is_mix_changed": False}])
+
+
 _ROW = {
     "agent_id": "a", "dimension": "version", "baseline": "1", "candidate": "2", "measure": SUCCESS_RATE,
     "baseline_runs": 100, "candidate_runs": 100, "baseline_value": 0.9, "candidate_value": 0.8, "difference": -0.1,
     "difference_low": -0.2, "difference_high": -0.01, "verdict": "worse", "more_runs": None,
+    "released_at": "2026-06-07T00:00:00+00:00", "mix_shift": 0.4, "is_mix_changed": True,
 }  # fmt: skip
 
 

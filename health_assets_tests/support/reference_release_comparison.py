@@ -36,7 +36,8 @@ def release_comparison(
     for run in runs:
         run["_task"] = run.get("task_id") or run.get("input")
         run["_signals"] = signals_of(run, of_runs[run["execution_id"]], 2 * length) or {}
-    judgements = [record for record in kept if record["type"] == "judgement"]
+    for run in runs:
+        run["_judgements"] = [record for record in of_runs[run["execution_id"]] if record["type"] == "judgement"]
     rows = []
     for agent_id in sorted({run["agent_id"] for run in runs}):
         own = [run for run in runs if run["agent_id"] == agent_id]
@@ -44,7 +45,7 @@ def release_comparison(
             for hour in hours:
                 for pair in pairs(own, column, hour, length):
                     found = {"hour": hour, "agent_id": agent_id, "dimension": dimension, **pair}
-                    rows += measured(own, judgements, column, found, length, margin, ratio_margin)
+                    rows += measured(own, column, found, length, margin, ratio_margin)
     return rows
 
 
@@ -74,7 +75,6 @@ def pairs(runs: list[Record], column: str, hour: datetime, length: int) -> list[
 
 def measured(
     runs: list[Record],
-    judgements: list[Record],
     column: str,
     pair: Record,
     length: int,
@@ -90,8 +90,10 @@ def measured(
     groups = groups_of(prior)
     common = {"baseline_starts_at": since, "as_of": hour + ONE_HOUR, "is_final": True, **mix(groups, prior, old, new)}
     rows = []
-    said = [judgement for judgement in judgements if judgement["_hour"] <= hour]
-    verdicts = {id(run): verdict_on(run, said, 0) for run in (*old, *new)}
+    verdicts = {
+        id(run): verdict_on(run, [said for said in run["_judgements"] if said["_hour"] <= hour], 0)
+        for run in (*old, *new)
+    }
     judged = [[run for run in side if verdicts[id(run)] is not None] for side in (old, new)]
     if all(judged):
         violates: IsHit = lambda run: bool(verdicts[id(run)])  # noqa: E731

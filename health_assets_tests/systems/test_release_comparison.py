@@ -9,10 +9,18 @@ from random import Random
 import numpy as np
 import pytest
 
+from bench.release_measures import Runtimes, Tasks, simulated_runtimes, simulated_tasks
 from bench.releases import Release, simulated
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of
-from health_assets.scoring.confidence_sequences import Means, Shares, difference_of_means, difference_of_shares
+from health_assets.scoring.confidence_sequences import (
+    Means,
+    Shares,
+    difference_of_means,
+    difference_of_shares,
+    fewest_for_quantile,
+    quantile_ranks,
+)
 from health_assets.systems.release_comparison.names import MEASURES
 from health_assets.systems.release_comparison.release_comparison import ALPHA
 from health_assets_tests.support import reference, reference_release_comparison
@@ -349,6 +357,16 @@ def test_without_any_run_nothing_is_known() -> None:
     assert not np.isfinite(difference_of_means(unknown, known, ALPHA)).any()
 
 
+def test_ranks_of_quantiles_are_all_where_nothing_contradicts_them() -> None:
+    low, high = quantile_ranks(np.array([1, 10, 10, 1000]), 0.5, ALPHA)
+    assert list(low[:1]) == [0] and list(high[:1]) == [2]
+    assert low[1] == low[2] and high[1] == high[2]
+    assert 400 < low[3] < 500 < high[3] < 600
+    fewest = fewest_for_quantile(0.95, ALPHA)
+    ends = [quantile_ranks(np.array([runs]), 0.95, ALPHA)[1][0] - runs for runs in (fewest - 1, fewest)]
+    assert (ends[0], ends[1] <= 0) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("release", "least_naive"),
     [
@@ -366,6 +384,32 @@ def test_a_release_that_changed_nothing_seldom_has_a_verdict_although_every_hour
     found = simulated(release, 500, 100, seed=7)
     assert found.wrong <= 0.05
     assert found.naive_wrong >= least_naive
+
+
+def test_quantiles_that_did_not_change_seldom_have_a_verdict_and_slower_ones_are_found() -> None:
+    """100 comparisons of 60 hours, each looked at after every hour."""
+    same = simulated_runtimes(Runtimes(name="same"), 100, 60, seed=7)
+    ties = simulated_runtimes(Runtimes(name="ties", spread=0.0), 100, 60, seed=7)
+    for found in (*same.values(), *ties.values()):
+        assert found.worse + found.better <= 0.05
+    slower = simulated_runtimes(Runtimes(name="slower", slower=2.5), 100, 60, seed=7)
+    for found in slower.values():
+        assert (found.worse > 0.9, found.better) == (True, 0.0)
+        assert found.hours is not None
+
+
+def test_another_mix_of_tasks_is_told_apart_from_a_worse_version_although_every_hour_is_looked_at() -> None:
+    """100 comparisons of 60 hours."""
+    same, same_mix = simulated_tasks(Tasks(name="same", per_hour=20), 100, 60, seed=7)
+    assert same.worse + same.better <= 0.05
+    assert same_mix <= 0.05
+    other = Tasks(name="harder", new_mix=(0.4, 0.3, 0.3), per_hour=20)
+    harder, harder_mix = simulated_tasks(other, 100, 60, seed=7)
+    assert harder.worse + harder.better <= 0.05
+    assert harder_mix == 1
+    lower = Tasks(name="worse", new_rates=(0.83, 0.65, 0.35), per_hour=20)
+    worse, worse_mix = simulated_tasks(lower, 100, 60, seed=7)
+    assert (worse.worse > 0.9, worse.better, worse_mix <= 0.05) == (True, 0.0, True)
 
 
 def test_a_release_that_is_worse_is_found_nearly_as_soon_as_by_a_single_test() -> None:

@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 from health_assets.apps.releases.gate import PASSED, REFUSED, Judged
 from health_assets.core.terminal import printable
-from health_assets.systems.release_comparison.comparisons import Comparison
+from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
+from health_assets.systems.release_comparison.report import mixes_told
 from health_assets.systems.release_comparison.texts import NAMES, difference_text, value_text, verdict_text
 
 HEADINGS = ("agent", "release", "measure", "before", "now", "difference (95%)", "runs", "verdict")
@@ -31,13 +32,17 @@ def as_markdown(rows: Sequence[Comparison]) -> str:
         release = f"{row['dimension']} {row['baseline']} → {row['candidate']}"
         cells = [row["agent_id"], release, NAMES[row["measure"]], *values, difference_text(row)]
         lines.append(_line([*cells, f"{row['candidate_runs']:,}", f"**{verdict_text(row)}**"]))
-    return "\n".join(lines)
+    notes = [f"\n{_escaped(told)}" for told in mixes_told(by_pair(rows))]
+    return "\n".join([*lines, *notes])
 
 
 def _line(cells: Sequence[str]) -> str:
     """A line of a table; text from logs can neither end a cell nor begin a tag or a link."""
-    clean = (printable(cell).translate({ord(one): f"\\{one}" for one in "\\|<>[]`"}) for cell in cells)
-    return f"| {' | '.join(clean)} |"
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+
+
+def _escaped(text: str) -> str:
+    return printable(text, 1000).translate({ord(one): f"\\{one}" for one in "\\|<>[]`"})
 
 
 def as_junit(name: str, reasons: Sequence[Judged]) -> str:

@@ -7,6 +7,17 @@ from health_assets.quality.batches import Source, hours, rows, with_facts
 from health_assets.systems.release_comparison.names import SHARES, UNDECIDED
 
 
+def parts(source: Source) -> ir.Table:
+    """Rows of `release_components`, with the number and order of their buckets."""
+    own = rows(source)
+    buckets = own.latency_buckets
+    return own.mutate(
+        bucket_count=buckets.length().fill_null(0),
+        has_buckets=buckets.notnull().cast("int64"),
+        has_ascending_buckets=(buckets == buckets.sort()).fill_null(False).cast("int64"),
+    )
+
+
 def comparisons(source: Source) -> ir.Table:
     """Rows of `release_comparison`, with whether each has an interval, a verdict, and a number of further runs."""
     own = rows(source)
@@ -20,6 +31,8 @@ def comparisons(source: Source) -> ir.Table:
         is_share=is_share.cast("int64"),
         is_open=(own.verdict == UNDECIDED).cast("int64"),
         has_more_runs=own.more_runs.notnull().cast("int64"),
+        has_mix_shift=own.mix_shift.notnull().cast("int64"),
+        has_mix_verdict=own.is_mix_changed.notnull().cast("int64"),
         difference_off=(own["difference"] - expected).fill_null(0),
     )
 

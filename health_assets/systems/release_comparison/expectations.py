@@ -1,6 +1,5 @@
 """Expectations of the tables of the release comparison."""
 
-from health_assets.quality.batches import rows
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
 from health_assets.systems.release_comparison import batches
@@ -39,6 +38,8 @@ RELEASE_COMPONENTS = Suite(
                 "cost_usd", "squared_cost_usd2",
             ),
         ),
+        Check(name="buckets_are_those_of_timed_runs", expectations=equal("timed_runs", "bucket_count")),
+        Check(name="buckets_are_in_order", expectations=equal("has_ascending_buckets", "has_buckets")),
         Check(
             name="executions_agree_with_the_records",
             expectations=[
@@ -48,7 +49,7 @@ RELEASE_COMPONENTS = Suite(
             batch="hours",
         ),
     ],
-    rows={"rows": rows},
+    rows={"rows": batches.parts},
     hours=batches.hours_of_parts,
 )  # fmt: skip
 
@@ -75,6 +76,10 @@ RELEASE_COMPARISON = Suite(
         ),
         Check(name="intervals_are_in_order", expectations=at_least("difference_high", "difference_low")),
         Check(name="more_runs_come_without_a_verdict", expectations=equal("has_more_runs", "is_open")),
+        Check(
+            name="mixes_are_told_with_their_difference",
+            expectations=[*between(0, 1, "mix_shift"), *equal("has_mix_shift", "has_mix_verdict")],
+        ),
         Check(
             name="releases_are_in_the_past",
             expectations=[*at_least("hour", "released_at"), *at_least("released_at", "baseline_starts_at")],

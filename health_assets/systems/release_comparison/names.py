@@ -20,6 +20,9 @@ PERCENTS = {RUNTIME_P50: 50, RUNTIME_P95: 95}
 MEASURES = (*SHARES, RUNTIME, *PERCENTS, TOKENS, COST)
 """Measures, the most important first."""
 
+MIX = ("mix_shift", "is_mix_changed")
+"""Columns about the tasks of both versions, which are the same in each measure."""
+
 BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "no_difference", "not_enough_yet"
 VERDICTS = (WORSE, BETTER, SAME, UNDECIDED)
 """Verdicts, in the order in which people look for them."""

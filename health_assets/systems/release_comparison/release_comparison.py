@@ -57,6 +57,7 @@ from health_assets.systems.release_comparison.names import (
     COST,
     LOOPS,
     MEASURES,
+    MIX,
     PERCENTS,
     RUNTIME,
     SAME,
@@ -74,7 +75,6 @@ from health_assets.systems.release_comparison.runtime_quantiles import ALPHA_OF_
 from health_assets.systems.release_comparison.task_groups import GROUPS
 
 ALPHA = 0.05
-MIX = ("mix_shift", "is_mix_changed")
 FEWEST_RUNS = 100
 MOST_PRIOR_RUNS = 20
 """Executions that what is expected of the new version counts as at most: it may well be another."""
@@ -131,8 +131,9 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
     tables = []
     with np.errstate(divide="ignore", invalid="ignore"):
         columns |= _comparable_runs(columns)
-        for name, values in zip(MIX, _mixes(columns), strict=True):
-            sums = sums.append_column(name, values)
+        shift, is_changed = mixes(columns)
+        for name, values in zip(MIX, (shift, is_changed), strict=True):
+            sums = sums.append_column(name, pa.array(values, mask=~np.isfinite(shift)))
         for measure in MEASURES:
             runs, measured_by = _MEASURES[measure]
             told = (columns[f"baseline_{runs}"] > 0) & (columns[f"candidate_{runs}"] > 0)
@@ -178,7 +179,7 @@ def _comparable_runs(columns: Mapping[str, Floats]) -> dict[str, Floats]:
     }
 
 
-def _success_rates_same_tasks(columns: Mapping[str, Floats]) -> Measured:
+def success_rates_same_tasks(columns: Mapping[str, Floats]) -> Measured:
     """Success rates if both versions ran the groups of tasks in the shares that the old one ran them in before."""
     runs, successes = (
         {part: _by_group(columns, part, count) for part in ("prior", *_SIDES)}
@@ -201,8 +202,8 @@ def _success_rates_same_tasks(columns: Mapping[str, Floats]) -> Measured:
     )
 
 
-def _mixes(columns: Mapping[str, Floats]) -> tuple[pa.Array, pa.Array]:
-    """How much the mixes of tasks differ, and whether by more than chance; null where tasks are not known.
+def mixes(columns: Mapping[str, Floats]) -> tuple[Floats, NDArray[np.bool_]]:
+    """How much the mixes of tasks differ, nan where tasks are not known, and whether by more than chance.
 
     The difference is the share of executions that would have to be of other groups for the mixes to be the same.
     """
@@ -216,8 +217,7 @@ def _mixes(columns: Mapping[str, Floats]) -> tuple[pa.Array, pa.Array]:
     evidence = log_evidence_of_other_mix(
         Mixes(counted["baseline"] - prior, 0.5 + prior), Mixes(counted["candidate"], 0.5 + weight * prior)
     )
-    is_known = np.isfinite(shift)
-    return _numbers(shift), pa.array(evidence >= -np.log(ALPHA), mask=~is_known)
+    return shift, evidence >= -np.log(ALPHA)
 
 
 def _shares(
@@ -273,7 +273,7 @@ def _runtimes(columns: Mapping[str, Floats]) -> Measured:
     return _ratios(logs, values)
 
 
-def _runtime_quantiles(columns: Mapping[str, Floats], measure: str) -> Measured:
+def runtime_quantile_ratios(columns: Mapping[str, Floats], measure: str) -> Measured:
     """Of quantiles: each bucket ends where the next one begins, and the first one has no lower end above 0."""
     (old, old_low, old_high), (new, new_low, new_high) = (
         [columns[f"{side}_{measure}{end}"] for end in ENDS] for side in _SIDES
@@ -310,14 +310,14 @@ def _costs(columns: Mapping[str, Floats]) -> Measured:
 
 _MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Floats]], Measured]]] = {
     SUCCESS_RATE: ("executions", success_rates),
-    SAME_TASKS: ("comparable_runs", _success_rates_same_tasks),
+    SAME_TASKS: ("comparable_runs", success_rates_same_tasks),
     TOOL_FAILURES: (
         "runs_with_tool_calls", partial(_shares, counted="runs_with_tool_calls", hits="runs_with_tool_failures"),
     ),
     LOOPS: ("runs_with_steps", partial(_shares, counted="runs_with_steps", hits="runs_with_loops")),
     VIOLATIONS: ("judged_runs", partial(_shares, counted="judged_runs", hits="violating_runs")),
     RUNTIME: ("timed_runs", _runtimes),
-    **{measure: ("timed_runs", partial(_runtime_quantiles, measure=measure)) for measure in PERCENTS},
+    **{measure: ("timed_runs", partial(runtime_quantile_ratios, measure=measure)) for measure in PERCENTS},
     TOKENS: ("runs_with_tokens", _tokens),
     COST: ("runs_with_cost", _costs),
 }  # fmt: skip

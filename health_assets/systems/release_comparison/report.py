@@ -11,7 +11,7 @@ from health_assets.core.wording import counted
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
 from health_assets.systems.release_comparison.names import BETTER, MODEL, SUCCESS_RATE, WORSE
 from health_assets.systems.release_comparison.newest import compared_and_worse, newest_comparisons, worst_agents
-from health_assets.systems.release_comparison.texts import NAMES, brief_verdict, difference_text, value_text
+from health_assets.systems.release_comparison.texts import NAMES, brief_verdict, difference_text, mix_text, value_text
 from health_assets.warehouse.session import Session
 
 RELEASES_SHOWN = 6
@@ -32,8 +32,24 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     console.print(title)
     shown = [_telling(rows) for rows in releases[:RELEASES_SHOWN]]
     console.print(comparisons_table(shown, is_brief=is_narrow(console)))
+    print_mixes(console, shown)
     which = f"the first {RELEASES_SHOWN} of {compared:,}; " if compared > RELEASES_SHOWN else ""
     console.print(f"{which}health-assets compare has all measures", highlight=False)
+
+
+def print_mixes(console: Console, releases: list[list[Comparison]]) -> None:
+    """A line for each release that ran another mix of tasks."""
+    for text in mixes_told(releases):
+        console.print(Text(text, style="yellow"), soft_wrap=True)
+
+
+def mixes_told(releases: list[list[Comparison]]) -> list[str]:
+    """The same as text."""
+    return [
+        f"{printable(rows[0]['agent_id'])} {release_text(rows[0])}: {told}"
+        for rows in releases
+        if (told := mix_text(rows[0])) is not None
+    ]
 
 
 def _telling(rows: list[Comparison]) -> list[Comparison]:

@@ -4,6 +4,8 @@ The groups are those of the baseline's executions in the first half of the hours
 evidence. A task is the one that an execution names, else its input.
 """
 
+import math
+
 import ibis
 import numpy as np
 import pyarrow as pa
@@ -71,10 +73,12 @@ def sums_of_groups(parts: pa.Table, hours: HourRange, comparison_hours: int) -> 
     released = hours_since(hours.start, parts["released_at"])[firsts]
     first = np.maximum(hours_since(hours.start, parts["ran_at"]), 0)
     part = np.array([PARTS.index(name) for name in parts["part"].to_pylist()], np.int64)
-    group = parts["task_group"].to_numpy()
-    sums = np.zeros((len(firsts), len(hours), len(PARTS), len(COUNTS), GROUPS), np.int64)
-    for place, name in enumerate(COUNTS):
-        np.add.at(sums, (owners, first, part, place, group), parts[name].to_numpy())
+    group = parts["task_group"].to_numpy().astype(np.int64)
+    shape = (len(firsts), len(hours), len(PARTS), GROUPS)
+    places = np.ravel_multi_index((owners, first, part, group), shape)
+    counts = [parts[name].to_numpy().astype(np.int64) for name in COUNTS]
+    counts = [np.bincount(places, count, minlength=math.prod(shape)).reshape(shape) for count in counts]
+    sums = np.stack(counts, axis=3).astype(np.int64)
     sums[:, :, PARTS.index(BASELINE)] += sums[:, :, PARTS.index("prior")]
     owner, hour = (array.ravel() for array in np.meshgrid(np.arange(len(firsts)), np.arange(len(hours)), indexing="ij"))
     is_compared = (hour >= released[owner]) & (hour < released[owner] + comparison_hours)

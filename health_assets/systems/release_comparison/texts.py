@@ -1,5 +1,7 @@
 """Comparisons as people read them: values with their units, differences with their intervals, verdicts."""
 
+from collections.abc import Sequence
+
 from health_assets.core.wording import counted, dollars, duration, share
 from health_assets.systems.release_comparison.comparisons import Comparison
 from health_assets.systems.release_comparison.names import (
@@ -22,7 +24,7 @@ from health_assets.systems.release_comparison.names import (
 )
 
 NAMES = {
-    SUCCESS_RATE: "success rate", SAME_TASKS: "same tasks", VIOLATIONS: "violations",
+    SUCCESS_RATE: "success rate", SAME_TASKS: "success, same tasks", VIOLATIONS: "violations",
     TOOL_FAILURES: "tool failures", LOOPS: "loops", RUNTIME: "runtime",
     RUNTIME_P50: "median runtime", RUNTIME_P95: "p95 runtime", TOKENS: "tokens a run", COST: "cost a run",
 }  # fmt: skip
@@ -66,6 +68,30 @@ def verdict_text(row: Comparison) -> str:
     """The verdict in words, with how many runs are wanted yet."""
     text = VERDICT_TEXTS[row["verdict"]]
     return f"{text}: about {counted(row['more_runs'], 'more run')}" if row["more_runs"] else text
+
+
+def summary(rows: Sequence[Comparison]) -> str:
+    """Whether a new version is worse or better, in what, and how many runs that rests on.
+
+    Args:
+        rows: the comparisons of one release at one hour.
+    """
+    parts = []
+    for verdict, words in (WORSE, "worse in"), (BETTER, "better in"), (SAME, "no difference that matters in"):
+        if names := [NAMES[row["measure"]] for row in rows if row["verdict"] == verdict]:
+            parts.append(f"{words} {', '.join(names)}")
+    runs = max(row["candidate_runs"] for row in rows)
+    before = max(row["baseline_runs"] for row in rows)
+    text = "; ".join(parts) or "not enough runs yet"
+    return f"{text[0].upper()}{text[1:]}. From {counted(runs, 'run')} of the new one and {before:,} of the one before."
+
+
+def mix_text(row: Comparison) -> str | None:
+    """What to know of a release that ran another mix of tasks; None where it did not, or tasks are not known."""
+    if not row["is_mix_changed"]:
+        return None
+    moved = share(row["mix_shift"])
+    return f"another mix of tasks than before ({moved} of its runs): see '{NAMES[SAME_TASKS]}'"
 
 
 def sentence(row: Comparison) -> str:

@@ -22,6 +22,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.wording import nearest
 from health_assets.systems.agent_drift.texts import sentence as drift_sentence
+from health_assets.systems.release_comparison.texts import mix_text
 from health_assets.systems.release_comparison.texts import sentence as release_sentence
 
 CHANGES_SHOWN = 10
@@ -215,6 +216,7 @@ def _release(told: Mapping[str, Any]) -> dict[str, Any]:
     """A release with a sentence for each measure."""
     return {
         **only(told, ("dimension", "baseline", "candidate", "released_at", "verdict")),
+        "tasks": mix_text(dict(told)),
         "measures": [release_sentence(dict(one)) for one in told["measures"]],
     }
 

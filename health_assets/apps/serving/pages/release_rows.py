@@ -11,8 +11,23 @@ from typing import Any
 from health_assets.apps.serving.pages.look import Look
 from health_assets.core.hours import HourRange
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
-from health_assets.systems.release_comparison.names import MEASURES, SHARES, SUCCESS_RATE, VERDICTS, VERSION
-from health_assets.systems.release_comparison.texts import NAMES, difference_text, value_text, verdict_text
+from health_assets.systems.release_comparison.names import (
+    MEASURES,
+    MIX,
+    SHARES,
+    SUCCESS_RATE,
+    SUCCESS_RATES,
+    VERDICTS,
+    VERSION,
+)
+from health_assets.systems.release_comparison.texts import (
+    NAMES,
+    difference_text,
+    mix_text,
+    summary,
+    value_text,
+    verdict_text,
+)
 
 RELEASES_SHOWN = 6
 """Releases of an agent's page."""
@@ -59,7 +74,7 @@ def release_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first = rows[0]
     measures = sorted(rows, key=lambda row: MEASURES.index(row["measure"]))
     verdict = min((row["verdict"] for row in rows), key=VERDICTS.index)
-    names = ("agent_id", "dimension", "baseline", "candidate", "released_at", "baseline_starts_at")
+    names = ("agent_id", "dimension", "baseline", "candidate", "released_at", "baseline_starts_at", *MIX)
     return {
         **{name: first[name] for name in names},
         "hour": first["hour"],
@@ -120,9 +135,9 @@ def interval(measure: Mapping[str, Any]) -> Interval | None:
 
 
 def _better(measure: Mapping[str, Any], difference: float) -> float:
-    """How much better a difference is: of the success rate itself, of other shares and logarithms of ratios less."""
+    """How much better a difference is: of success rates themselves, of other shares and logarithms of ratios less."""
     if measure["measure"] in SHARES:
-        return difference if measure["measure"] == SUCCESS_RATE else -difference
+        return difference if measure["measure"] in SUCCESS_RATES else -difference
     return -math.log1p(max(difference, LEAST_RATIO))
 
 
@@ -166,4 +181,4 @@ def band(hours: Iterable[Mapping[str, Any]]) -> Band | None:
     )
 
 
-FOR_TEMPLATES = {"words": words, "interval": interval, "band": band}
+FOR_TEMPLATES = {"summary": summary, "mix_text": mix_text, "words": words, "interval": interval, "band": band}

@@ -181,3 +181,18 @@ def test_a_band_is_as_high_as_the_intervals_and_no_difference() -> None:
     assert max(heights) == HEIGHT
     assert min(heights) == HEIGHT / 4
     assert band(hours[:1]) is None
+
+
+def test_a_release_says_in_one_line_what_it_is_worse_in_and_what_that_rests_on(world: World) -> None:
+    look = world.look()
+    text = html_of(releases_page(look, Wanted(text="slows")), look)
+    assert "<p>Worse in runtime, median runtime" in text
+    assert "From 180 runs of the new one and 240 of the one before.</p>" in text
+    assert "another mix" not in text
+
+
+def test_a_release_that_ran_other_tasks_says_so(world: World) -> None:
+    look = world.look()
+    page = releases_page(look, Wanted(text="slows"))
+    page.told["listed"][0] |= {"is_mix_changed": True, "mix_shift": 0.4}
+    assert "It ran another mix of tasks than before (40% of its runs): see" in html_of(page, look)
