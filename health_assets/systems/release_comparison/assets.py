@@ -18,7 +18,6 @@ from health_assets.systems.release_comparison.pairs import (
     compared_pairs,
     of_releases,
     sums_of_pairs,
-    sums_of_releases,
 )
 from health_assets.systems.release_comparison.release_comparison import KEYS, compared
 from health_assets.systems.release_comparison.release_components import release_components
@@ -38,11 +37,10 @@ def _components(inputs: Inputs) -> ir.Table:
 def _comparisons(inputs: Inputs) -> ir.Table:
     settings = inputs.settings
     components = inputs.table("release_components", back_hours=2 * settings.comparison_hours)
-    parts = sums_of_releases(components)
-    pairs = compared_pairs(parts, inputs.hours, settings.comparison_hours)
+    pairs = compared_pairs(components, inputs.hours, settings.comparison_hours)
     pairs = with_targets_used(pairs, inputs.targets, [])  # without agents that are retired
     pairs, count = inputs.session.persist(pairs)
-    sums = sums_of_pairs(parts, pairs, inputs.hours, settings.comparison_hours)
+    sums = sums_of_pairs(of_releases(components), pairs, inputs.hours, settings.comparison_hours)
     sums = with_runtime_quantiles(sums, _runtime_quantiles(inputs, components, pairs))
     executions = inputs.table("executions", back_hours=2 * settings.comparison_hours)
     executions = executions.semi_join(pairs, "agent_id") if count else without_rows(executions)

@@ -34,20 +34,16 @@ _NAMED = ("hour", "agent_id", *DIMENSIONS.values())
 _OF_PART = ("agent_id", "dimension", "release", "ran_at", "known_at")
 
 
-def sums_of_releases(components: ir.Table) -> ir.Table:
-    """The sums by hour, agent, dimension and named version or model, of the agents that ran several."""
-    return ibis.union(*(_of_several(components, dimension) for dimension in DIMENSIONS))
-
-
-def compared_pairs(parts: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+def compared_pairs(components: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
     """`PAIR` of every version that is compared in one of these hours.
 
     Args:
-        parts: `sums_of_releases` of `hours` and the 2 C - 1 hours before them.
+        components: `release_components` of `hours` and the 2 C - 1 hours before them.
         hours: the hours.
         comparison_hours: C, the comparison hours.
     """
-    return _with_baseline(parts, _releases(parts, hours, comparison_hours), comparison_hours)
+    runs = ibis.union(*(_runs_of_several(components, dimension) for dimension in DIMENSIONS))
+    return _with_baseline(runs, _releases(runs, hours, comparison_hours), comparison_hours)
 
 
 def buckets_of_pairs(components: ir.Table, pairs: ir.Table, comparison_hours: int) -> ir.Table:
@@ -69,33 +65,32 @@ def of_releases(rows: ir.Table) -> ir.Table:
     return ibis.union(*(one.select(found[0].columns) for one in found))
 
 
-def _of_several(components: ir.Table, dimension: str) -> ir.Table:
+def _runs_of_several(components: ir.Table, dimension: str) -> ir.Table:
+    """Executions by hour, agent and named version or model, of the agents that ran several."""
     named = components.rename(release=DIMENSIONS[dimension])
     named = named.filter(named.release != NOT_NAMED)
     of_agents = named.group_by("agent_id").aggregate(first=named.release.min(), last=named.release.max())
     # few agents ran several; the others have no pair
     named = named.semi_join(of_agents.filter(of_agents["first"] != of_agents["last"]), "agent_id")
-    summed = named.group_by(["hour", "agent_id", "release"]).aggregate(
-        **{name: exact_sum(named[name]) for name in SUMS}
-    )
-    return summed.mutate(dimension=ibis.literal(dimension))
+    counted = named.group_by(["hour", "agent_id", "release"]).aggregate(executions=named.executions.sum())
+    return counted.mutate(dimension=ibis.literal(dimension))
 
 
-def _releases(parts: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
+def _releases(runs: ir.Table, hours: HourRange, comparison_hours: int) -> ir.Table:
     """`agent_id`, `dimension`, `candidate` and `released_at` of versions that are new in one of these hours."""
     length = ibis.interval(hours=comparison_hours)
-    before = parts.hour.lag().over(group_by=["agent_id", "dimension", "release"], order_by="hour")
-    placed = parts.mutate(ran_before=before)
+    before = runs.hour.lag().over(group_by=["agent_id", "dimension", "release"], order_by="hour")
+    placed = runs.mutate(ran_before=before)
     is_new = placed.ran_before.isnull() | (placed.ran_before + length < placed.hour)
     first = hours.extended_back(comparison_hours - 1).start
     new = placed.filter(is_new, placed.hour >= first, placed.hour < hours.end)
     return new.select("agent_id", "dimension", candidate="release", released_at="hour")
 
 
-def _with_baseline(parts: ir.Table, releases: ir.Table, comparison_hours: int) -> ir.Table:
+def _with_baseline(runs: ir.Table, releases: ir.Table, comparison_hours: int) -> ir.Table:
     """The releases that have a version before them, with the one that ran most; of several the last by name."""
     length = ibis.interval(hours=comparison_hours)
-    others = parts.select("agent_id", "dimension", "executions", baseline="release", ran_at="hour")
+    others = runs.select("agent_id", "dimension", "executions", baseline="release", ran_at="hour")
     joined = releases.inner_join(others, ["agent_id", "dimension"])
     earlier = joined.filter(
         joined.baseline != joined.candidate,
@@ -122,8 +117,8 @@ def sums_of_pairs(
     """One row per hour of `hours` and pair that is compared in it.
 
     Args:
-        parts: `hour`, `agent_id`, `dimension`, `release` and `names`, of `hours` and the 2 C - 1 hours before them; and
-            `known_at`, where they count later than in the hour of their executions.
+        parts: rows of `of_releases`, of `hours` and the 2 C - 1 hours before them, with `names`; and `known_at`, where
+            they count later than in the hour of their executions.
         pairs: `compared_pairs` of these hours.
         hours: the hours to give rows for.
         comparison_hours: C, the comparison hours.
@@ -144,9 +139,11 @@ def sums_of_pairs(
     ]
     grid = pairs.inner_join(each, is_compared).select("hour", *PAIR)
     filled = lookup(grid, own, ["hour", *PAIR])
+    added = [name for name in own.columns if name not in grid.columns]
+    if len(hours) == 1:  # which has all of those before it
+        return filled.select("hour", *PAIR, **{name: as_number(filled[name]) for name in added})
     so_far = ibis.window(preceding=None, following=0, group_by=PAIR, order_by="hour")
-    summed = {name: as_number(exact_sum(filled[name]).over(so_far)) for name in own.columns if name not in grid.columns}
-    return filled.select("hour", *PAIR, **summed)
+    return filled.select("hour", *PAIR, **{name: as_number(exact_sum(filled[name]).over(so_far)) for name in added})
 
 
 def _sums_of_hours(
