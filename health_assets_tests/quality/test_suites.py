@@ -657,8 +657,16 @@ def _breaks_of_releases() -> Iterator[Break]:
         ("more_runs = NULL", "more_runs_come_without_a_verdict"),
         ("verdict = 'worse'", "more_runs_come_without_a_verdict"),
         ("difference = difference + 0.25", "differences_agree_with_the_values"),
+        ("mix_shift = 0.5, is_mix_changed = NULL", "mixes_are_told_with_their_difference"),
+        ("mix_shift = 1.5, is_mix_changed = TRUE", "mixes_are_told_with_their_difference"),
     ]:
         yield Break("release_comparison", check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",))
+    of_parts = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
+    counts = "buckets_are_those_of_timed_runs"
+    yield Break("release_components", counts, (of_parts % "latency_buckets = [1, 2, 3, 4, 5, 6, 7]",))
+    yield Break(
+        "release_components", "buckets_are_in_order", (of_parts % "latency_buckets = [2, 1]",), 1, frozenset({counts})
+    )
     recorded, agree = "DELETE FROM executions WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'", "executions_agree"
     yield Break(
         "release_components", f"{agree}_with_the_records", (recorded,), 1, frozenset(), ("executions_recorded",)
