@@ -16,8 +16,11 @@ from health_assets.systems.release_comparison.names import MEASURES, MODEL, SUCC
 
 if TYPE_CHECKING:
     from health_assets.core.settings import Settings
+    from health_assets.systems.release_comparison.comparisons import Comparison
     from health_assets.warehouse.session import Session
 
+USAGE = 2
+"""Exit code of the gate where it cannot tell: its 1 says that a release is worse."""
 AGENTS_SHOWN = 50
 """Agents of a table, since a large fleet has more than anybody reads."""
 
@@ -25,8 +28,9 @@ AGENTS_SHOWN = 50
 class Form(StrEnum):
     """Forms of comparisons."""
 
-    TABLE = "table"
+    TEXT = "text"
     JSON = "json"
+    JUNIT = "junit"
     MARKDOWN = "markdown"
 
 
@@ -38,6 +42,7 @@ class Dimension(StrEnum):
 
 
 ByOption = Annotated[Dimension, typer.Option("--by", help="What is new: a version, or a model.")]
+FromOption = Annotated[str | None, typer.Option("--from", help="Only what ran before it as this version or model.")]
 HourOption = Annotated[
     str | None,
     typer.Option("--hour", help="Hour to look back from, like 2026-06-07T23; by default the newest."),
@@ -47,12 +52,15 @@ HourOption = Annotated[
 def compare(
     agent: Annotated[str | None, typer.Option(help="The agent; all by default.")] = None,
     by: Annotated[Dimension | None, typer.Option("--by", help="Versions or models alone; both by default.")] = None,
-    form: Annotated[Form, typer.Option("--format", help="The form of what is printed.")] = Form.TABLE,
+    form: Annotated[Form, typer.Option("--format", help="The form of what is printed.")] = Form.TEXT,
+    from_version: FromOption = None,
+    to_version: Annotated[str | None, typer.Option("--to", help="Only this new version or model.")] = None,
     hour: HourOption = None,
     warehouse: WarehouseOption = None,
 ) -> None:
     """Compare new versions and models with what ran before them, each with its verdict."""
-    from health_assets.apps.releases.forms import as_json, as_markdown
+    from health_assets.apps.releases.forms import as_json, as_junit, as_markdown
+    from health_assets.apps.releases.gate import of_rows
     from health_assets.systems.release_comparison.comparisons import by_pair
     from health_assets.systems.release_comparison.newest import newest_comparisons, worst_agents
     from health_assets.systems.release_comparison.report import comparisons_table, print_mixes
@@ -63,11 +71,14 @@ def compare(
         with Warehouse.of(settings).read() as session:
             hours = _hours(session, settings, hour)
             agents = None if agent is None else [agent]
-            if agents is None and form is not Form.JSON:
+            if agents is None and form not in (Form.JSON, Form.JUNIT):
                 agents = worst_agents(session, hours, AGENTS_SHOWN + 1, by)
             rows = newest_comparisons(session, hours, None if agents is None else agents[:AGENTS_SHOWN], by)
+            rows = [row for row in rows if _is_of(row, from_version, to_version)]
         if form is Form.JSON:
             typer.echo(as_json(rows))
+        elif form is Form.JUNIT:
+            typer.echo(as_junit("health-assets compare", of_rows(rows)))
         elif not rows:
             told = f"no new version or model {f'of {printable(agent)} ' if agent else ''}is compared"
             console.print(f"{told}: none ran first while another was known", markup=False, highlight=False)
@@ -83,14 +94,16 @@ def compare(
 
 def gate(
     agent: Annotated[str, typer.Argument(help="The agent.")],
-    candidate: Annotated[str | None, typer.Option(help="The new version or model; by default the newest.")] = None,
+    to_version: Annotated[
+        str | None, typer.Option("--to", help="The new version or model; by default the newest.")
+    ] = None,
     by: ByOption = Dimension.VERSION,
     measure: Annotated[
         list[str] | None, typer.Option(help=f"Measure that counts ({', '.join(MEASURES)}), again for more.")
     ] = None,
     least_runs: Annotated[int, typer.Option(help="Runs of the new one below which too little is known.", min=0)] = 0,
     needs_verdict: Annotated[
-        bool, typer.Option("--needs-verdict", help="Exit with 4 while a measure has no verdict yet.")
+        bool, typer.Option("--needs-verdict", help="Exit with 3 while a measure has no verdict yet.")
     ] = False,
     budget: Annotated[bool, typer.Option(help="Whether a spent error budget stops the release.")] = True,
     junit: Annotated[Path | None, typer.Option(help="File for the reasons as JUnit XML.")] = None,
@@ -99,8 +112,8 @@ def gate(
 ) -> None:
     """Say whether a release may go on.
 
-    Exit code: 0 it may, 3 it is worse or the error budget is spent, 4 too little is known, 5 nothing is compared; 1 for
-    an error, 2 for a wrong command line.
+    Exit code: 0 it may, 1 it is worse or the error budget is spent, 3 too little is known for --least-runs or
+    --needs-verdict, or nothing is compared; 2 for an error or a wrong command line.
     """
     from health_assets.apps.releases.forms import as_junit
     from health_assets.apps.releases.gate import PASSED, REFUSED, GateRules, exit_code_of, judged, release_of
@@ -108,26 +121,30 @@ def gate(
     from health_assets.systems.release_comparison.texts import mix_text
     from health_assets.warehouse.store import Warehouse
 
-    with readable_errors():
+    with readable_errors(USAGE):
         measures = _known_measures(measure or [SUCCESS_RATE])
         settings = settings_of(None, None, warehouse)
         with Warehouse.of(settings).read() as session:
             hours = _hours(session, settings, hour)
-            rows = release_of(session, hours, agent, by, candidate)
+            rows = release_of(session, hours, agent, by, to_version)
             spent = budget_spent(session, hours, agent)
         rules = GateRules(measures=measures, least_runs=least_runs, needs_verdict=needs_verdict, looks_at_budget=budget)
         reasons = judged(rows, spent, rules)
         if junit is not None:
             _write(junit, as_junit(f"health-assets gate {agent}", reasons))
         if rows:
-            told = f"{agent}: {by} {rows[0]['baseline']} → {rows[0]['candidate']}"
+            told = f"{agent}: {by} {rows[0]['from_version']} → {rows[0]['to_version']}"
             console.print(Text(printable(told), style="bold"), soft_wrap=True)
-            if mix := mix_text(rows[0]):
+            if mix := mix_text(rows[0], [row["measure"] for row in rows]):
                 console.print(Text(f"  {mix}", style="yellow"), soft_wrap=True)
         for reason in reasons:
             style = {PASSED: "green", REFUSED: "red"}.get(reason.exit_code, "yellow")
             console.print(Text(printable(f"  {reason.sentence}", 1000), style=style), soft_wrap=True)
     raise typer.Exit(exit_code_of(reasons))
+
+
+def _is_of(row: "Comparison", from_version: str | None, to_version: str | None) -> bool:
+    return from_version in (None, row["from_version"]) and to_version in (None, row["to_version"])
 
 
 def _hours(session: "Session", settings: "Settings", asked: str | None) -> HourRange:

@@ -54,14 +54,14 @@ def settings_of(raw: RawRoot | None, targets: Path | None, warehouse: str | None
 
 
 @contextmanager
-def readable_errors() -> Iterator[None]:
+def readable_errors(exit_code: int = 1) -> Iterator[None]:
     """End the process with one sentence and an exit code where the block raises an error of ours."""
     try:
         yield
     except WriteLockTimeoutError as error:
         complain(str(error), os.EX_TEMPFAIL)
     except HealthAssetsError as error:
-        complain(str(error))
+        complain(str(error), exit_code)
 
 
 def say(sentence: str) -> None:

@@ -21,7 +21,7 @@ USES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "health_alerts": (
         "application",
         "Messages of `health-assets run` and of Dagster's sensor to channels.",
-        ("agent_health", "agent_now", "error_budget", "model_health", "agent_drift", "release_comparison"),
+        ("agent_health", "agent_now", "error_budget", "model_health", "drift", "release_comparison"),
     ),
     "health_dashboards": (
         "dashboard",

@@ -12,7 +12,7 @@ is a martingale from 1 where p is the true share. By Ville's inequality it ever 
 at most alpha. So the shares at which it is below 1 / alpha are a confidence sequence. The sums decide it: the order of
 the runs does not matter, so sums of hours are enough. The product of two such martingales, of two versions, is one,
 too: the pairs of shares at which it is below 1 / alpha hold the true pair, and their differences the true difference.
-So is that of two versions in several groups of runs, for weighted sums of differences; its interval is wider.
+The same product over several groups of runs gives an interval for a weighted sum of differences; it is wider.
 
 **Mixes.** Where two versions run groups of tasks with the same shares, the product of two mixtures of all shares
 (Dirichlet distributions), by the likelihood of any shares, is a martingale from 1; by the greatest likelihood it is at

@@ -20,7 +20,7 @@ def told_of(warehouse: Path, hours: str, rule: Drifting | None = None) -> list[I
     """Incidents of an agent that drifts (d), does not, with some evidence or none (? or .), is silent (s), or was not looked at."""
     for hour, letter in enumerate(hours):
         rows = {"d": [drift("a")], "?": [drift("a", is_drifting=False)]}.get(letter, [])
-        tables = {} if letter == "-" else {"agent_drift": [*rows, drift("a", measure="volume_rise")]}
+        tables = {} if letter == "-" else {"drift": [*rows, drift("a", measure="volume_rise")]}
         ran = [] if letter == "s" else [{"agent_id": "a", "executions": 10}]
         fill_hour(warehouse, at(hour), [scored("a", 95.0)], health_components=ran, **tables)
         look(warehouse, [rule or Drifting()])
@@ -35,7 +35,7 @@ def test_a_drift_is_told_with_what_it_is_since_when_and_where(warehouse: Path) -
         "version 8: 83% of the failures in excess"
     )
     [rate, rise] = json.loads(incident.evidence)["drifts"]
-    assert (rate["measure"], rate["runs"], rate["cause"], rate["log_evidence"]) == ("success_rate", 40, "8", 12.5)
+    assert (rate["measure"], rate["runs"], rate["cause"], rate["evidence"]) == ("success_rate", 40, "8", 12.5)
     assert rise["measure"] == "volume_rise"
 
 

@@ -10,7 +10,7 @@ from health_assets.apps.alerts.incidents import Incident
 from health_assets.apps.alerts.release_rules import ReleaseWorse
 from health_assets_tests.support.alerts_made import at, compared, fill_hour, incidents, look, scored
 
-WORDS = {"w": "worse", "b": "better", "n": "no_difference", "?": "not_enough_yet"}
+WORDS = {"w": "worse", "b": "better", "n": "no_difference", "?": "not_enough"}
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_release_that_is_worse_is_told_with_the_interval(warehouse: Path) -> N
     assert (incident.hour, incident.subject_kind, incident.subject_id) == (at(1), "agent", "a")
     assert incident.reason == ("version 2 of a is worse than 1: success rate 95% → 80%, -15.0 points (-25.0 to -5.0)")
     [rate, _] = json.loads(incident.evidence)["comparisons"]
-    assert (rate["candidate"], rate["verdict"], rate["candidate_runs"]) == ("2", "worse", 100)
+    assert (rate["to_version"], rate["verdict"], rate["n_to"]) == ("2", "worse", 100)
 
 
 def test_other_verdicts_and_other_measures_are_no_incident(warehouse: Path) -> None:
@@ -44,8 +44,8 @@ def test_measures_that_are_named_count(warehouse: Path) -> None:
     assert "cost a run" in incident.reason
     with pytest.raises(
         ValidationError,
-        match="'speed' is no measure; those are success_rate, success_rate_same_tasks, tool_failures, loops, violations, "
-        "runtime, runtime_p50, runtime_p95, tokens, cost",
+        match="'speed' is no measure; those are success_rate, success_rate_same_tasks, tool_failure_share, loop_share, "
+        "violation_share, runtime, latency_p50_ms, latency_p95_ms, tokens, cost",
     ):
         ReleaseWorse(measures=("speed",))
 

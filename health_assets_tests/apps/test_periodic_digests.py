@@ -139,7 +139,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 compared("good", "better"),
                 compared("bad", "worse"),
                 compared("bad", "no_difference", "tokens"),
-                compared("fell", "not_enough_yet"),
+                compared("fell", "not_enough"),
                 compared("mine", "worse"),
             ]
             keep_hour(
@@ -229,12 +229,12 @@ def test_a_digest_names_the_agents_that_were_worse_than_their_own_past_and_until
     nearly = drift("nearly", is_drifting=False) | final
     with warehouse.write() as session:
         for hour, rows in ((20, [over, own]), (29, [goes_on, over]), (30, [goes_on, nearly])):
-            keep_hour(session, START + hour * HOUR, [scored("bad", 50.0)], agent_drift=rows)
+            keep_hour(session, START + hour * HOUR, [scored("bad", 50.0)], drift=rows)
     alerts = alerts_to(hook=Webhook(type="webhook", url="http://127.0.0.1:1/"))
     written = write_due_digest(warehouse, alerts, settings, PERSONAL, DUE)
     assert written is not None
     lines = list(lines_of(written.content))
-    place = lines.index("Worse than their own past:")
+    place = lines.index("Unlike their own past:")
     since = f"{drift('bad')['since']:%Y-%m-%d %H:%M} UTC"
     assert lines[place + 1 : place + 3] == [
         f"· bad: success rate 95% → 80% since {since}; version 8: 83% of the failures in excess",

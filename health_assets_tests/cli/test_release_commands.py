@@ -8,17 +8,16 @@ import pytest
 
 from health_assets.apps.releases.forms import as_junit, as_markdown
 from health_assets.apps.releases.gate import (
-    NOTHING_COMPARED,
     PASSED,
     REFUSED,
-    UNDECIDED_CODE,
+    TOO_LITTLE_KNOWN,
     GateRules,
     exit_code_of,
     judged,
 )
 from health_assets.cli import release_commands
 from health_assets.core.hours import HOUR
-from health_assets.systems.release_comparison.names import SUCCESS_RATE
+from health_assets.systems.release_comparison.names import SAME_TASKS, SUCCESS_RATE
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, line
 from health_assets_tests.support.projects import Project, hours_from
@@ -87,10 +86,19 @@ def test_compare_shows_the_worst_agents_and_says_that_there_are_others(
 def test_compare_gives_json_and_markdown(project: Project) -> None:
     code, text = said(project, "compare", "--agent", "a", "--by", "version", "--format", "json")
     rows = {row["measure"]: row for row in json.loads(text)}
-    assert (code, rows[SUCCESS_RATE]["verdict"], rows[SUCCESS_RATE]["candidate"]) == (0, "worse", "2")
+    assert (code, rows[SUCCESS_RATE]["verdict"], rows[SUCCESS_RATE]["to_version"]) == (0, "worse", "2")
     code, text = said(project, "compare", "--agent", "a", "--format", "markdown")
     assert text.splitlines()[2].startswith("| a | version 1 → 2 | success rate | 98% | 60% |")
     assert said(project, "compare", "--agent", "c", "--format", "json") == (0, "[]\n")
+
+
+def test_compare_gives_junit_and_shows_what_its_flags_name(project: Project) -> None:
+    code, text = said(project, "compare", "--format", "junit", "--from", "1", "--to", "2")
+    suite = ET.fromstring(text)
+    failed = [case.attrib["name"] for case in suite if case.find("failure") is not None]
+    assert (code, failed) == (0, ["a 1 → 2 success_rate"])
+    assert said(project, "compare", "--from", "2", "--format", "json") == (0, "[]\n")
+    assert said(project, "compare", "--to", "3", "--format", "json") == (0, "[]\n")
 
 
 def test_compare_says_where_nothing_is_compared(project: Project) -> None:
@@ -99,21 +107,26 @@ def test_compare_says_where_nothing_is_compared(project: Project) -> None:
 
 
 def test_text_from_logs_ends_no_cell_of_markdown() -> None:
-    [row] = json.loads(json.dumps([_ROW | {"candidate": "2|<b>[x](y)\n"}]))
+    [row] = json.loads(json.dumps([_ROW | {"to_version": "2|<b>[x](y)\n"}]))
     line = as_markdown([row]).splitlines()[2]
     assert "2\\|\\<b\\>\\[x\\](y)\\\\n" in line
 
 
 def test_markdown_says_which_release_ran_another_mix_of_tasks() -> None:
-    told = as_markdown([{**_ROW, "candidate": "2|<b>"}]).splitlines()[-1]
-    assert told == "a 1 → 2\\|\\<b\\>: another mix of tasks than before (40% of its runs): see 'success, same tasks'"
+    told = as_markdown([{**_ROW, "to_version": "2|<b>"}]).splitlines()[-1]
+    assert told == (
+        "a 1 → 2\\|\\<b\\>: another mix of tasks than before (40% would have to be of other tasks): "
+        "too few tasks are common to compare the same ones"
+    )
+    same = {**_ROW, "measure": SAME_TASKS}
+    assert as_markdown([_ROW, same]).splitlines()[-1].endswith("see 'success, same tasks'")
     assert "another mix" not in as_markdown([{**_ROW, "is_mix_changed": False}])
 
 
 _ROW = {
-    "agent_id": "a", "dimension": "version", "baseline": "1", "candidate": "2", "measure": SUCCESS_RATE,
-    "baseline_runs": 100, "candidate_runs": 100, "baseline_value": 0.9, "candidate_value": 0.8, "difference": -0.1,
-    "difference_low": -0.2, "difference_high": -0.01, "verdict": "worse", "more_runs": None,
+    "agent_id": "a", "dimension": "version", "from_version": "1", "to_version": "2", "measure": SUCCESS_RATE,
+    "n_from": 100, "n_to": 100, "estimate_from": 0.9, "estimate_to": 0.8, "difference": -0.1,
+    "low": -0.2, "high": -0.01, "verdict": "worse", "more_runs": None,
     "released_at": "2026-06-07T00:00:00+00:00", "mix_shift": 0.4, "is_mix_changed": True,
 }  # fmt: skip
 
@@ -134,14 +147,14 @@ def test_a_worse_release_is_refused_with_its_reasons_as_junit(project: Project, 
 
 def test_a_release_that_changed_nothing_may_go_on_unless_a_verdict_is_needed(project: Project) -> None:
     assert said(project, "gate", "b")[0] == PASSED
-    assert said(project, "gate", "b", "--candidate", "2", "--measure", "runtime", "--needs-verdict")[0] == PASSED
-    assert said(project, "gate", "b", "--needs-verdict")[0] == UNDECIDED_CODE
-    assert said(project, "gate", "b", "--least-runs", "121")[0] == UNDECIDED_CODE
+    assert said(project, "gate", "b", "--to", "2", "--measure", "runtime", "--needs-verdict")[0] == PASSED
+    assert said(project, "gate", "b", "--needs-verdict")[0] == TOO_LITTLE_KNOWN
+    assert said(project, "gate", "b", "--least-runs", "121")[0] == TOO_LITTLE_KNOWN
 
 
 def test_without_a_comparison_the_gate_says_so(project: Project) -> None:
     code, text = said(project, "gate", "c")
-    assert code == NOTHING_COMPARED
+    assert code == TOO_LITTLE_KNOWN
     assert "success_rate is not compared" in text
 
 
@@ -157,26 +170,26 @@ def test_what_is_against_a_release_counts_before_what_is_not_known() -> None:
     rules = GateRules(measures=[SUCCESS_RATE, "cost"])
     assert exit_code_of(judged([_ROW], None, rules)) == REFUSED
     reasons = judged([_ROW | {"verdict": "better"}], None, rules)
-    assert exit_code_of(reasons) == NOTHING_COMPARED
+    assert exit_code_of(reasons) == TOO_LITTLE_KNOWN
     assert ET.fromstring(as_junit("x", reasons)).attrib["skipped"] == "1"
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("gate", "a", "--candidate", "3"), "a has no comparison of version '3'; compared: 2"),
+        (("gate", "a", "--to", "3"), "a has no comparison of version '3'; compared: 2"),
         (
             ("gate", "a", "--measure", "speed"),
-            "'speed' is no measure; those are success_rate, success_rate_same_tasks, tool_failures, loops, violations, "
-            "runtime, runtime_p50, runtime_p95, tokens, cost",
+            "'speed' is no measure; those are success_rate, success_rate_same_tasks, tool_failure_share, loop_share, "
+            "violation_share, runtime, latency_p50_ms, latency_p95_ms, tokens, cost",
         ),
         (("gate", "a", "--junit", "/nowhere/gate.xml"), "cannot write /nowhere/gate.xml: No such file or directory"),
         (("gate", "a", "--hour", "2026-01-01T00"), "the hour 2026-01-01T00 has no scores"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence_and_exit_code_1(
+def test_what_cannot_be_done_is_one_sentence_and_exit_code_2(
     project: Project, arguments: tuple[str, ...], told: str
 ) -> None:
     code, text = said(project, *arguments)
-    assert code == 1
+    assert code == 2
     assert told in " ".join(text.split())

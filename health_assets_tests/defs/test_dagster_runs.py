@@ -803,7 +803,7 @@ def test_every_materialization_has_its_row_count_and_a_small_table(built: Built,
         "evaluations",
         "evaluated_signals",
         "release_comparison",
-        "agent_drift",
+        "drift",
         "fallback_components",
         "model_fallback",
     ):  # the world has none of their lines, one version of each agent, no degraded model, and no past

@@ -138,7 +138,7 @@ def test_what_is_dropped_is_what_can_be_made_again_and_all_else_is_kept() -> Non
     }  # fmt: skip
     assert set(HISTORY) >= {
         "agent_changes", "agent_health", "system_health", "session_scores", "agent_reliability", "error_budget", "tool_health", "agent_usage",
-        "usage_breakdown", "release_comparison", "agent_drift", "model_fallback",
+        "usage_breakdown", "release_comparison", "drift", "model_fallback",
     }  # fmt: skip
 
 

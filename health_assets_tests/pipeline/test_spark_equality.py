@@ -144,9 +144,9 @@ def test_drift_is_the_same_on_spark(url: str, tmp_path: Path) -> None:
     own.write_log("a.jsonl", [line(record) for record in week])
     for project in own:
         project.materialize(HourRange.of(NOW + 2 * HOUR), only=STEPS)
-    found, expected = (project.rows("agent_drift") for project in (own.spark, own.duckdb))
+    found, expected = (project.rows("drift") for project in (own.spark, own.duckdb))
     assert {row["measure"] for row in expected if row["is_drifting"]} >= {"success_rate"}
-    assert_tables_equal_to_9_digits({"agent_drift": found}, {"agent_drift": expected})
+    assert_tables_equal_to_9_digits({"drift": found}, {"drift": expected})
 
 
 @pytest.mark.nightly

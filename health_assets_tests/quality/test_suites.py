@@ -109,7 +109,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Project:
         for hour in HOURS:  # drift takes a week of logs to be found
             rows = [drift("a", is_drifting=False, measure="volume_drop"), drift("b", measure="volume_drop"), drift("a")]
             times = {"since": hour - 4 * HOUR, "as_of": hour + HOUR, "is_final": True}
-            insert(session, "agent_drift", hour, [{**row, **times} for row in rows])
+            insert(session, "drift", hour, [{**row, **times} for row in rows])
     return project
 
 
@@ -287,10 +287,11 @@ def _related(asset: str, check: Check, columns: list[str]) -> frozenset[str]:
         },
         **{
             ("release_comparison", name): {"differences_agree_with_the_values"}
-            for name in ("baseline_value", "candidate_value")
+            for name in ("estimate_from", "estimate_to")
         },
-        ("agent_drift", "limit_value"): {"what_drifts_is_beyond_its_limit"},
-        ("agent_drift", "cause_dimension"): {"causes_are_told_in_full"},
+        ("drift", "limit_value"): {"what_drifts_is_beyond_its_limit"},
+        ("drift", "cause_dimension"): {"causes_are_told_in_full"},
+        ("drift", "hint"): {"causes_are_told_in_full"},
         ("release_comparison", "verdict"): {"more_runs_come_without_a_verdict"},
         **{
             (asset, "last_error_at"): {"errors_come_with_their_time_and_a_failure"}
@@ -652,8 +653,8 @@ def _breaks_of_usage() -> Iterator[Break]:
 
 def _breaks_of_releases() -> Iterator[Break]:
     for assignment, check in [
-        ("difference_low = NULL", "intervals_have_two_ends"),
-        ("difference_low = NULL, difference_high = NULL", "intervals_have_two_ends"),
+        ("low = NULL", "intervals_have_two_ends"),
+        ("low = NULL, high = NULL", "intervals_have_two_ends"),
         ("more_runs = NULL", "more_runs_come_without_a_verdict"),
         ("verdict = 'worse'", "more_runs_come_without_a_verdict"),
         ("difference = difference + 0.25", "differences_agree_with_the_values"),
@@ -676,12 +677,13 @@ def _breaks_of_releases() -> Iterator[Break]:
 def _breaks_of_drift() -> Iterator[Break]:
     for assignment, check in [
         ("cause_share = 1.5", "shares_are_at_most_1"),
-        ("baseline_value = 1.5", "shares_are_at_most_1"),
+        ("baseline = 1.5", "shares_are_at_most_1"),
         ("value = limit_value + 0.05", "what_drifts_is_beyond_its_limit"),
         ("cause = NULL", "causes_are_told_in_full"),
         ("cause_share = NULL", "causes_are_told_in_full"),
+        ("hint = NULL", "causes_are_told_in_full"),
     ]:
-        yield Break("agent_drift", check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",))
+        yield Break("drift", check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",))
 
 
 def _breaks_of_the_survey() -> Iterator[Break]:

@@ -41,21 +41,22 @@ def later() -> datetime:
 def compared(agent: str, verdict: str, measure: str = "success_rate", candidate: str = "2") -> dict[str, Any]:
     """A row of `release_comparison`."""
     return {
-        "agent_id": agent, "dimension": "version", "candidate": candidate, "baseline": "1", "measure": measure,
-        "released_at": at(0), "baseline_starts_at": at(-4), "baseline_runs": 200, "candidate_runs": 100,
-        "baseline_value": 0.95, "candidate_value": 0.8, "difference": -0.15, "difference_low": -0.25,
-        "difference_high": -0.05, "margin": 0.02, "verdict": verdict,
-        "more_runs": 70 if verdict == "not_enough_yet" else None,
+        "agent_id": agent, "dimension": "version", "to_version": candidate, "from_version": "1", "measure": measure,
+        "released_at": at(0), "baseline_starts_at": at(-4), "n_from": 200, "n_to": 100,
+        "estimate_from": 0.95, "estimate_to": 0.8, "difference": -0.15, "low": -0.25,
+        "high": -0.05, "margin": 0.02, "verdict": verdict,
+        "more_runs": 70 if verdict == "not_enough" else None,
     }  # fmt: skip
 
 
 def drift(agent: str, *, is_drifting: bool = True, measure: str = "success_rate") -> dict[str, Any]:
-    """A row of `agent_drift`."""
+    """A row of `drift`."""
     cause = {"cause_dimension": "version", "cause": "8", "cause_share": 0.83}
+    cause["hint"] = "version 8: 83% of the failures in excess"
     is_caused = is_drifting and measure == "success_rate"
     return {
         "agent_id": agent, "measure": measure, "since": at(-4), "runs": 40, "value": 0.8, "baseline_runs": 960,
-        "baseline_value": 0.95, "limit_value": 0.9, "log_evidence": 12.5, "detectors": 30, "is_drifting": is_drifting,
+        "baseline": 0.95, "limit_value": 0.9, "evidence": 12.5, "detectors": 30, "is_drifting": is_drifting,
         **(cause if is_caused else {}),
     }  # fmt: skip
 

@@ -32,7 +32,7 @@ ASSETS = (
     "state_components", "agent_changes", "agent_health_state",
     "model_components", "model_health", "fallback_components", "model_fallback", "computed_signals", "evaluated_signals", "trace_risks", "session_scores", "task_consistency", "agent_reliability",
     "error_budget", "tool_components", "tool_health", "usage_components", "agent_usage", "usage_breakdown",
-    "release_components", "release_comparison", "agent_drift",
+    "release_components", "release_comparison", "drift",
 )  # fmt: skip
 FLEET_ASSETS = (*RECORD_TABLES, "raw_logs", "health_components", "agent_health", "system_health")
 """What the steps `FLEET` materialize."""

@@ -74,7 +74,7 @@ TABLE_OF_RECORD = {  # the contract's: where each kind of line goes; spans first
 RECORD_TABLES = tuple(TABLE_OF_RECORD.values())
 RESULT_TABLES = (*RECORD_TABLES, *DERIVED)
 """Every table whose rows follow from the logs and the targets alone."""
-OF_A_WEEK = {"agent_drift"}
+OF_A_WEEK = {"drift"}
 """Those without rows where there is less than a week of logs."""
 FLEET = ("ingest", "health_components", "agent_health", "system_health")
 """The steps of the Agent Health Model: they stand for those of all systems where the test is not about one of the others."""

@@ -32,17 +32,17 @@ def _of_hour(agents: dict[str, Counts], hour: datetime, margin: float, alarms_a_
             evidence = math.log(sum(math.exp(bet["log_ratio"]) for bet in bets))
             best = max(bets, key=lambda bet: (bet["log_ratio"], bet["since"]))
             told = {name: value for name, value in best.items() if name != "log_ratio"}
-            rows.append({"hour": hour, "agent_id": agent_id, "measure": measure, "log_evidence": evidence, **told})
-    ranked = sorted(rows, key=lambda row: -row["log_evidence"])
+            rows.append({"hour": hour, "agent_id": agent_id, "measure": measure, "evidence": evidence, **told})
+    ranked = sorted(rows, key=lambda row: -row["evidence"])
     enough = [
         place for place, row in enumerate(ranked, 1)
-        if row["log_evidence"] >= math.log(detectors * 168 / alarms_a_week / place)
+        if row["evidence"] >= math.log(detectors * 168 / alarms_a_week / place)
     ]  # fmt: skip
     for place, row in enumerate(ranked, 1):
         row.update(
             detectors=detectors, is_drifting=bool(enough) and place <= enough[-1], as_of=hour + HOUR, is_final=True
         )
-    return [row for row in rows if math.exp(row["log_evidence"]) >= min(20, 168 / alarms_a_week)]
+    return [row for row in rows if math.exp(row["evidence"]) >= min(20, 168 / alarms_a_week)]
 
 
 def _bets(counts: Counts, hour: datetime, margin: float) -> dict[str, list[Row]]:
@@ -87,7 +87,7 @@ def _success_rate(hours_back, back: int, hour: datetime, margin: float) -> Row |
         ratios.append(math.exp(log / phi))
     return {
         "since": hour - (back - 1) * HOUR, "runs": runs_now,
-        "value": 1 - failures_now / runs_now if runs_now else None, "baseline_runs": runs, "baseline_value": 1 - share,
+        "value": 1 - failures_now / runs_now if runs_now else None, "baseline_runs": runs, "baseline": 1 - share,
         "limit_value": 1 - worst, "log_ratio": math.log(sum(ratios) / 3),
     }  # fmt: skip
 
@@ -114,7 +114,7 @@ def _volume(hours_back, back: int, hour: datetime) -> tuple[Row, Row] | None:
     most = (max(before) + math.sqrt(phi * max(before)) / 2 + 1.1 * phi) * 1.25
     told = {
         "since": hour - (back - 1) * HOUR, "runs": runs, "value": runs / back, "baseline_runs": sum(before),
-        "baseline_value": sum(before) / 6 / back,
+        "baseline": sum(before) / 6 / back,
     }  # fmt: skip
 
     def bet(worst: float, factors: tuple[float, float]) -> Row:

@@ -80,7 +80,7 @@ def estimate(name: str, hours: list[tuple[int, list[bool], bool]]) -> Record:
     most = sum(weight for weight, _, _ in hours)
     if not most:
         return dict.fromkeys((name, f"{name}_low", f"{name}_high"), 0.0)
-    effective_calls = most**2 / sum(weight**2 / len(others) for weight, others, _ in hours)
+    effective_calls = most**2 / (sum(weight**2 / len(others) for weight, others, _ in hours) + most)
     low, high = (most * end_of(total / most, effective_calls, outermost) for outermost in (0.0, 1.0))
     return {name: total, f"{name}_low": low, f"{name}_high": high}
 

@@ -20,7 +20,7 @@ FEWEST = 100
 PRIOR_RUNS = 20
 GROUPS = 8
 FEWEST_OF_GROUP = 5
-QUANTILES = {"runtime_p50": 50, "runtime_p95": 95}
+QUANTILES = {"latency_p50_ms": 50, "latency_p95_ms": 95}
 COLUMNS = {"version": "agent_version", "model": "model"}
 
 
@@ -69,7 +69,7 @@ def pairs(runs: list[Record], column: str, hour: datetime, length: int) -> list[
                     counts[other] = counts.get(other, 0) + 1
             if counts:
                 baseline = max(counts, key=lambda other: (counts[other], other))
-                found.append({"candidate": name, "baseline": baseline, "released_at": start})
+                found.append({"to_version": name, "from_version": baseline, "released_at": start})
     return found
 
 
@@ -83,8 +83,8 @@ def measured(
 ) -> list[Record]:
     start, hour = pair["released_at"], pair["hour"]
     since = start - length * ONE_HOUR
-    old = [run for run in runs if run.get(column) == pair["baseline"] and since <= run["_hour"] <= hour]
-    new = [run for run in runs if run.get(column) == pair["candidate"] and start <= run["_hour"] <= hour]
+    old = [run for run in runs if run.get(column) == pair["from_version"] and since <= run["_hour"] <= hour]
+    new = [run for run in runs if run.get(column) == pair["to_version"] and start <= run["_hour"] <= hour]
     until_prior = start - math.ceil(length / 2) * ONE_HOUR
     prior = [run for run in old if run["_hour"] < until_prior]
     groups = groups_of(prior)
@@ -97,7 +97,7 @@ def measured(
     judged = [[run for run in side if verdicts[id(run)] is not None] for side in (old, new)]
     if all(judged):
         violates: IsHit = lambda run: bool(verdicts[id(run)])  # noqa: E731
-        rows.append({**pair, **common, **shares("violations", violates, [], *judged, margin, (1.0, 1.0))})
+        rows.append({**pair, **common, **shares("violation_share", violates, [], *judged, margin, (1.0, 1.0))})
     same_tasks = shares_of_groups(groups, prior, old, new, margin)
     rows += [{**pair, **common, **same_tasks}] if same_tasks else []
     for measure, is_hit in HITS.items():
@@ -131,7 +131,11 @@ def repeats_itself(run: Record) -> bool | None:
 
 
 IsHit = Callable[[Record], bool | None]
-HITS: dict[str, IsHit] = {"success_rate": succeeded, "tool_failures": has_tool_failure, "loops": repeats_itself}
+HITS: dict[str, IsHit] = {
+    "success_rate": succeeded,
+    "tool_failure_share": has_tool_failure,
+    "loop_share": repeats_itself,
+}
 
 
 def design_effects(old: list[Record], new: list[Record]) -> tuple[float, float]:
@@ -177,10 +181,10 @@ def shares(
     above, below = ("better", "worse") if measure == "success_rate" else ("worse", "better")
     verdict = word(low, high, margin, above=above, below=below)
     return {
-        "measure": measure, "baseline_runs": len(old), "candidate_runs": len(new),
-        "baseline_value": values[0], "candidate_value": values[1], "difference": difference,
-        "difference_low": low, "difference_high": high, "margin": margin, "verdict": verdict,
-        "more_runs": more(len(new), low, high, difference, margin) if verdict == "not_enough_yet" else None,
+        "measure": measure, "n_from": len(old), "n_to": len(new),
+        "estimate_from": values[0], "estimate_to": values[1], "difference": difference,
+        "low": low, "high": high, "margin": margin, "verdict": verdict,
+        "more_runs": more(len(new), low, high, difference, margin) if verdict == "not_enough" else None,
     }  # fmt: skip
 
 
@@ -288,9 +292,9 @@ def shares_of_groups(
     groups: list[str], prior: list[Record], old: list[Record], new: list[Record], margin: float
 ) -> Record | None:
     before, of_old, of_new = (by_group(groups, side) for side in (prior, old, new))
-    total = sum(map(len, before))
-    kept = [place for place, runs in enumerate(before) if runs] if groups else []
-    if not kept or not all(of_old[place] and of_new[place] for place in kept):
+    kept = [place for place, runs in enumerate(before[:-1]) if runs]
+    total = sum(len(before[place]) for place in kept)
+    if not kept or not all(of_old[place] and of_new[place] for place in kept) or 2 * total < sum(map(len, before)):
         return None
     weights = [len(before[place]) / total for place in kept]
     effects = design_effects(old, new)
@@ -311,10 +315,10 @@ def shares_of_groups(
     verdict = word(low, high, margin, above="better", below="worse")
     runs_of = [sum(len(side[place]) for place in kept) for side in (of_old, of_new)]
     return {
-        "measure": "success_rate_same_tasks", "baseline_runs": runs_of[0], "candidate_runs": runs_of[1],
-        "baseline_value": values[0], "candidate_value": values[1], "difference": difference,
-        "difference_low": low, "difference_high": high, "margin": margin, "verdict": verdict,
-        "more_runs": more(runs_of[1], low, high, difference, margin) if verdict == "not_enough_yet" else None,
+        "measure": "success_rate_same_tasks", "n_from": runs_of[0], "n_to": runs_of[1],
+        "estimate_from": values[0], "estimate_to": values[1], "difference": difference,
+        "low": low, "high": high, "margin": margin, "verdict": verdict,
+        "more_runs": more(runs_of[1], low, high, difference, margin) if verdict == "not_enough" else None,
     }  # fmt: skip
 
 
@@ -400,17 +404,17 @@ def ratios(measure: str, old: Sequence[float], new: Sequence[float], margin: flo
         middle = math.log(values[1]) - math.log(values[0])
         low, high = middle - half, middle + half
     width = math.log(1 + margin)
-    verdict = "not_enough_yet" if low is None else word(low, high, width, above="worse", below="better")
+    verdict = "not_enough" if low is None else word(low, high, width, above="worse", below="better")
     further = None
-    if verdict == "not_enough_yet":
+    if verdict == "not_enough":
         known = low is not None and difference is not None
-        further = more(len(new), low, high, math.log1p(difference), width) if known else max(1, FEWEST - len(new))
-        further = rounded(further)
+        further = more(len(new), low, high, math.log1p(difference), width) if known else lacking(FEWEST, new)
+        further = rounded(further) if further else None
     return {
-        "measure": measure, "baseline_runs": len(old), "candidate_runs": len(new), "baseline_value": values[0],
-        "candidate_value": values[1], "difference": difference,
-        "difference_low": None if low is None else math.expm1(low),
-        "difference_high": None if high is None else math.expm1(high),
+        "measure": measure, "n_from": len(old), "n_to": len(new), "estimate_from": values[0],
+        "estimate_to": values[1], "difference": difference,
+        "low": None if low is None else math.expm1(low),
+        "high": None if high is None else math.expm1(high),
         "margin": margin, "verdict": verdict, "more_runs": further,
     }  # fmt: skip
 
@@ -425,6 +429,11 @@ def log_mean(measure: str, numbers: Sequence[float]) -> tuple[float, float]:
     return mean, variance / mean**2 if mean else math.nan
 
 
+def lacking(fewest: int, new: Sequence[Any]) -> int | None:
+    """How many runs the new version lacks; None where it is the old one that has too few."""
+    return fewest - len(new) if len(new) < fewest else None
+
+
 # -- quantiles ---------------------------------------------------------------------------------------------------------
 
 
@@ -432,26 +441,25 @@ def quantiles(measure: str, old: list[float], new: list[float], margin: float) -
     percent = QUANTILES[measure]
     step = math.log(1.02)
     of_sides = [(nearest(side, percent), *ends_of_quantile(side, percent / 100)) for side in (old, new)]
-    values = [math.exp((bucket - 0.5) * step) / 1e6 if bucket else 0.0 for bucket, _, _ in of_sides]
+    values = [math.exp((bucket - 0.5) * step) / 1e3 if bucket else 0.0 for bucket, _, _ in of_sides]
     (_, old_low, old_high), (_, new_low, new_high) = of_sides
     low = high = None
     if old_low and new_low and old_high is not None and new_high is not None:
         low, high = (new_low - 1 - old_high) * step, (new_high - old_low + 1) * step
     difference = values[1] / values[0] - 1 if values[0] else None
     width = math.log(1 + margin)
-    verdict = "not_enough_yet" if low is None else word(low, high, width, above="worse", below="better")
+    verdict = "not_enough" if low is None else word(low, high, width, above="worse", below="better")
     further = None
-    if verdict == "not_enough_yet":
+    if verdict == "not_enough":
         known = low is not None and difference is not None
         fewest = next(n for n in range(1, 1000) if None not in ends_of_quantile([1] * n, percent / 100))
-        further = rounded(
-            more(len(new), low, high, math.log1p(difference), width) if known else max(1, fewest - len(new))
-        )
+        further = more(len(new), low, high, math.log1p(difference), width) if known else lacking(fewest, new)
+        further = rounded(further) if further else None
     return {
-        "measure": measure, "baseline_runs": len(old), "candidate_runs": len(new), "baseline_value": values[0],
-        "candidate_value": values[1], "difference": difference,
-        "difference_low": None if low is None else math.expm1(low),
-        "difference_high": None if high is None else math.expm1(high),
+        "measure": measure, "n_from": len(old), "n_to": len(new), "estimate_from": values[0],
+        "estimate_to": values[1], "difference": difference,
+        "low": None if low is None else math.expm1(low),
+        "high": None if high is None else math.expm1(high),
         "margin": margin, "verdict": verdict, "more_runs": further,
     }  # fmt: skip
 
@@ -482,7 +490,7 @@ def ends_of_quantile(numbers: list[float], share: float) -> tuple[float | None, 
 def word(low: float, high: float, margin: float, *, above: str, below: str) -> str:
     if low >= -margin and high <= margin:
         return "no_difference"
-    return above if low > 0 else below if high < 0 else "not_enough_yet"
+    return above if low > 0 else below if high < 0 else "not_enough"
 
 
 def more(runs: int, low: float, high: float, difference: float, margin: float) -> float:

@@ -24,7 +24,7 @@ from health_assets_tests.support.projects import ENGINES, FLEET, Project, Row, a
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
 COMPONENTS = ["health_components", "release_components"]
-STEPS = ["ingest", *COMPONENTS, "agent_drift"]
+STEPS = ["ingest", *COMPONENTS, "drift"]
 NOW = START + LOOK_BACK_HOURS * HOUR
 """An hour before which there is a whole look-back."""
 KEYS = ["hour", "agent_id", "measure"]
@@ -55,7 +55,7 @@ def past(count: int, *, every: int = 7, **fields: object) -> list[Record]:
 def drifts(project: Project, records: Sequence[Record], hours: HourRange) -> dict[str, list[Row]]:
     project.write_log("a.jsonl", [line(record) for record in records])
     project.materialize(hours, only=STEPS)
-    rows = sorted(project.rows("agent_drift", hours), key=lambda row: row["hour"])
+    rows = sorted(project.rows("drift", hours), key=lambda row: row["hour"])
     return {measure: [row for row in rows if row["measure"] == measure] for measure in {row["measure"] for row in rows}}
 
 
@@ -96,8 +96,8 @@ def test_an_agent_that_fails_more_than_in_its_past_drifts_since_the_first_of_the
     assert (last["hour"], last["since"], last["is_drifting"]) == (NOW + 7 * HOUR, NOW, True)
     assert (last["runs"], last["value"]) == (32, 0.5)
     assert last["baseline_runs"] == 4 * 96
-    assert 0.96 < last["baseline_value"] < 0.97
-    assert last["value"] < last["limit_value"] < last["baseline_value"]
+    assert 0.96 < last["baseline"] < 0.97
+    assert last["value"] < last["limit_value"] < last["baseline"]
     assert last["detectors"] == 3
     assert not found["success_rate"][0]["is_drifting"]
 
@@ -106,7 +106,7 @@ def test_an_agent_that_falls_silent_drifts_and_one_that_runs_far_more_does(proje
     records = [*past(4), *past(4, agent_id="b"), *runs(0, 40, agent_id="b"), *runs(1, 40, agent_id="b")]
     found = drifts(project, records, hours_from(NOW, 6))
     silent, busy = [row for row in found["volume_drop"] if row["agent_id"] == "a"][-1], found["volume_rise"][-1]
-    assert (silent["agent_id"], silent["runs"], silent["value"], silent["baseline_value"]) == ("a", 0, 0, 4)
+    assert (silent["agent_id"], silent["runs"], silent["value"], silent["baseline"]) == ("a", 0, 0, 4)
     assert (silent["since"], silent["is_drifting"]) == (NOW + 2 * HOUR, True)  # of the starts that are looked at
     assert (busy["agent_id"], busy["is_drifting"]) == ("b", True)
 
@@ -116,7 +116,7 @@ def test_the_silence_of_an_hour_that_runs_says_nothing_yet(project: Project, clo
     assert drifts(project, past(40), HourRange.of(NOW)) == {}
     clock(NOW + HOUR)
     project.materialize(HourRange.of(NOW), only=STEPS)
-    assert [row["measure"] for row in project.rows("agent_drift", HourRange.of(NOW))] == ["volume_drop"]
+    assert [row["measure"] for row in project.rows("drift", HourRange.of(NOW))] == ["volume_drop"]
 
 
 def test_a_cron_job_and_an_agent_with_little_past_and_one_that_is_retired_have_no_row(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_day_that_was_an_incident_is_no_part_of_the_past(project: Project) -> 
     now = [own for hour in range(12) for own in runs(hour, 4, failed=2, agent_id="b")]
     found = drifts(project, [*before, *calm, *now], HourRange.of(NOW + 11 * HOUR))
     [row] = found["success_rate"]
-    assert (row["baseline_runs"], row["baseline_value"], row["is_drifting"]) == (4 * 72, 1.0, True)
+    assert (row["baseline_runs"], row["baseline"], row["is_drifting"]) == (4 * 72, 1.0, True)
 
 
 def test_the_version_in_which_most_failures_in_excess_are_is_named(project: Project) -> None:
@@ -177,7 +177,7 @@ def test_the_report_names_what_drifts(project: Project) -> None:
         print_block(console, session, hours_from(NOW - 5 * HOUR, 2))
         print_agent(console, session, hours_from(NOW, 8), "a")
     told = capture.get()
-    assert told.count("Worse than their own past: 1 agent") == 1
+    assert told.count("Unlike their own past: 1 agent") == 1
     assert f"worse than its own past: success rate 97% → 50% since {NOW:%Y-%m-%d %H:%M} UTC" in told
     assert "success rate 97% → 50%" in " ".join(told.split())
 
@@ -210,16 +210,16 @@ def test_drifts_of_random_logs_equal_plain_loops_and_one_hour_equals_its_part_of
     records, _ = reference.read_lines(project.raw)
     kept = [record for record in records if record["agent_id"] != "gone"]
     expected = reference_agent_drift.agent_drift(kept, list(span), MARGIN, 1.0)
-    rows = project.rows("agent_drift", span)
-    causes = ("cause_dimension", "cause", "cause_share")
+    rows = project.rows("drift", span)
+    causes = ("cause_dimension", "cause", "cause_share", "hint")
     assert_equal_rows([{name: row[name] for name in row if name not in causes} for row in rows], expected, KEYS)
-    assert set(columns_of("agent_drift")) - set(expected[0]) == {"formula_version", *causes}
+    assert set(columns_of("drift")) - set(expected[0]) == {"formula_version", *causes}
     drifting = {(row["agent_id"], row["measure"]) for row in rows if row["is_drifting"]}
     assert drifting >= {("b", "success_rate"), ("c", "volume_drop"), ("d", "volume_rise")}
-    made = project.tables(span, ["agent_drift"])
+    made = project.tables(span, ["drift"])
     for hour in list(span)[::5]:
-        project.materialize(HourRange.of(hour), only=["agent_drift"])
-    assert_same_tables(project.tables(span, ["agent_drift"]), made)
+        project.materialize(HourRange.of(hour), only=["drift"])
+    assert_same_tables(project.tables(span, ["drift"]), made)
 
 
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "duckdb"])
@@ -234,13 +234,14 @@ def test_other_engines_have_the_same_drifts(tmp_path: Path, engine: str) -> None
     project.materialize(span, only=STEPS)
     read, _ = reference.read_lines(project.raw)
     expected = reference_agent_drift.agent_drift(read, list(span), MARGIN, 1.0)
-    rows = project.rows("agent_drift", span)
-    causes = ("cause_dimension", "cause", "cause_share")
-    assert {(row["cause"], row["cause_share"]) for row in rows if row["is_drifting"]} == {("8", 1.0)}
+    rows = project.rows("drift", span)
+    causes = ("cause_dimension", "cause", "cause_share", "hint")
+    told = {(row["cause"], row["cause_share"], row["hint"]) for row in rows if row["is_drifting"]}
+    assert told == {("8", 1.0, "version 8: 100% of the failures in excess")}
     assert_equal_rows([{name: row[name] for name in row if name not in causes} for row in rows], expected, KEYS)
-    made = project.tables(span, ["agent_drift"])
-    project.materialize(HourRange.of(span.start), only=["agent_drift"])
-    assert_same_tables(project.tables(span, ["agent_drift"]), made)
+    made = project.tables(span, ["drift"])
+    project.materialize(HourRange.of(span.start), only=["drift"])
+    assert_same_tables(project.tables(span, ["drift"]), made)
 
 
 def test_late_records_give_the_same_rows(tmp_path: Path) -> None:
@@ -257,7 +258,7 @@ def test_late_records_give_the_same_rows(tmp_path: Path) -> None:
     project.materialize(hours, only=STEPS)
     project.write_log("late.jsonl", [line(record) for record in late])
     project.materialize(hours, only=STEPS, only_stale=True)
-    assert_same_tables(project.tables(hours, ["agent_drift"]), clean.tables(hours, ["agent_drift"]))
+    assert_same_tables(project.tables(hours, ["drift"]), clean.tables(hours, ["drift"]))
 
 
 # -- how much evidence is enough ---------------------------------------------------------------------------------------

@@ -67,14 +67,14 @@ def test_a_version_that_fails_more_is_worse_as_soon_as_the_interval_leaves_out_0
     records += [*runs(3, 60, "2", failed=40), *runs(4, 60, "2", failed=40)]
     rows = [row for row in compared(project, records, hours_from(START, 6)) if row["measure"] == "success_rate"]
     assert [(row["hour"] - START) // HOUR for row in rows] == [2, 3, 4, 5]
-    assert {(row["candidate"], row["baseline"], row["dimension"]) for row in rows} == {("2", "1", "version")}
+    assert {(row["to_version"], row["from_version"], row["dimension"]) for row in rows} == {("2", "1", "version")}
     assert {row["released_at"] for row in rows} == {START + 2 * HOUR}
     assert {row["baseline_starts_at"] for row in rows} == {START - 2 * HOUR}
-    assert [(row["baseline_runs"], row["candidate_runs"]) for row in rows] == [(200, 60), (200, 120), *[(200, 180)] * 2]
-    assert [row["verdict"] for row in rows] == ["not_enough_yet", "worse", "worse", "worse"]
-    assert [row["candidate_value"] for row in rows] == [57 / 60, 77 / 120, *[97 / 180] * 2]
-    assert rows[0]["difference_low"] < 0 < rows[0]["difference_high"]
-    assert rows[1]["difference_high"] < 0
+    assert [(row["n_from"], row["n_to"]) for row in rows] == [(200, 60), (200, 120), *[(200, 180)] * 2]
+    assert [row["verdict"] for row in rows] == ["not_enough", "worse", "worse", "worse"]
+    assert [row["estimate_to"] for row in rows] == [57 / 60, 77 / 120, *[97 / 180] * 2]
+    assert rows[0]["low"] < 0 < rows[0]["high"]
+    assert rows[1]["high"] < 0
     assert rows[0]["more_runs"] > 0
     assert rows[1]["more_runs"] is None
 
@@ -90,7 +90,7 @@ def test_a_version_is_compared_in_its_first_hours_with_the_one_that_ran_most_bef
         *runs(14, 1, "3"),
     ]
     rows = [row for row in compared(project, records, hours_from(START, 20)) if row["measure"] == "success_rate"]
-    found = {((row["hour"] - START) // HOUR, row["candidate"], row["baseline"]) for row in rows}
+    found = {((row["hour"] - START) // HOUR, row["to_version"], row["from_version"]) for row in rows}
     assert {one for one in found if one[1] == "3"} == {(hour, "3", "2") for hour in range(5, 9)}
     assert {one for one in found if one[1] == "2"} == {(hour, "2", "1") for hour in range(3, 7)} | {
         (hour, "2", "3") for hour in range(9, 13)
@@ -105,9 +105,10 @@ def test_without_another_version_before_it_and_without_a_name_nothing_is_compare
 def test_a_new_model_is_compared_apart_from_versions(project: Project) -> None:
     records = [*runs(0, 5, "1", model="small"), *runs(1, 5, "1", model="large", failed=1)]
     rows = compared(project, records, HourRange.of(START + HOUR))
-    found = {(row["dimension"], row["candidate"], row["baseline"], row["measure"]) for row in rows}
+    found = {(row["dimension"], row["to_version"], row["from_version"], row["measure"]) for row in rows}
     assert found == {
-        ("model", "large", "small", measure) for measure in ("success_rate", "runtime", "runtime_p50", "runtime_p95")
+        ("model", "large", "small", measure)
+        for measure in ("success_rate", "runtime", "latency_p50_ms", "latency_p95_ms")
     }
 
 
@@ -119,10 +120,10 @@ def test_amounts_have_an_interval_once_each_side_has_100_executions(project: Pro
     ]
     rows = [row for row in compared(project, records, hours_from(START, 3)) if row["measure"] == "cost"]
     few, enough = rows
-    assert (few["difference_low"], few["verdict"], few["more_runs"]) == (None, "not_enough_yet", 1)
+    assert (few["low"], few["verdict"], few["more_runs"]) == (None, "not_enough", 1)
     assert few["difference"] == pytest.approx(1, abs=0.2)
     assert enough["verdict"] == "worse"
-    assert 0 < enough["difference_low"] < enough["difference"] < enough["difference_high"]
+    assert 0 < enough["low"] < enough["difference"] < enough["high"]
 
 
 def test_a_difference_within_the_margin_is_none_that_matters(project: Project) -> None:
@@ -130,7 +131,7 @@ def test_a_difference_within_the_margin_is_none_that_matters(project: Project) -
     rows = compared(project, [*runs(0, 120, "1"), *runs(1, 120, "2")], hours_from(START, 2))
     [runtime] = [row for row in rows if row["measure"] == "runtime"]
     assert (runtime["verdict"], runtime["difference"]) == ("no_difference", 0)
-    assert -0.1 < runtime["difference_low"] < 0 < runtime["difference_high"] < 0.1
+    assert -0.1 < runtime["low"] < 0 < runtime["high"] < 0.1
 
 
 def test_quantiles_have_an_interval_of_bucket_ends_once_enough_runs_tell_of_them(project: Project) -> None:
@@ -140,14 +141,14 @@ def test_quantiles_have_an_interval_of_bucket_ends_once_enough_runs_tell_of_them
     found = {(row["hour"], row["measure"]): row for row in compared(project, records, hours_from(START, 4))}
     few, median, most = (
         found[START + hour * HOUR, measure]
-        for hour, measure in ((1, "runtime_p50"), (3, "runtime_p50"), (3, "runtime_p95"))
+        for hour, measure in ((1, "latency_p50_ms"), (3, "latency_p50_ms"), (3, "latency_p95_ms"))
     )
-    assert (few["difference_low"], few["verdict"], few["more_runs"]) == (None, "not_enough_yet", 4)
-    assert median["candidate_value"] == pytest.approx(20, rel=0.01)
-    assert 1.02**-1.01 < (median["difference_low"] + 1) / 2 < 1 < (median["difference_high"] + 1) / 2 < 1.02**1.01
-    assert (most["verdict"], most["baseline_runs"], most["candidate_runs"]) == ("worse", 200, 220)
-    assert most["candidate_value"] == pytest.approx(100, rel=0.01)
-    assert (most["difference_low"], most["difference_high"]) == pytest.approx((1, 9), rel=0.05)
+    assert (few["low"], few["verdict"], few["more_runs"]) == (None, "not_enough", 4)
+    assert median["estimate_to"] == pytest.approx(20_000, rel=0.01)
+    assert 1.02**-1.01 < (median["low"] + 1) / 2 < 1 < (median["high"] + 1) / 2 < 1.02**1.01
+    assert (most["verdict"], most["n_from"], most["n_to"]) == ("worse", 200, 220)
+    assert most["estimate_to"] == pytest.approx(100_000, rel=0.01)
+    assert (most["low"], most["high"]) == pytest.approx((1, 9), rel=0.05)
 
 
 def test_violations_are_of_judged_executions_and_follow_the_verdict_that_counts(project: Project) -> None:
@@ -160,9 +161,9 @@ def test_violations_are_of_judged_executions_and_follow_the_verdict_that_counts(
     ]  # fmt: skip
     project.write_log("judgements/a.jsonl", [line(record) for record in records if record["type"] == "judgement"])
     rows = compared(project, [one for one in records if one["type"] != "judgement"], hours_from(START, 5))
-    found = [row for row in rows if row["measure"] == "violations"]
-    assert {(row["baseline_runs"], row["baseline_value"]) for row in found} == {(10, 0.0)}
-    assert [((row["hour"] - START) // HOUR, row["candidate_runs"], row["candidate_value"]) for row in found] == [
+    found = [row for row in rows if row["measure"] == "violation_share"]
+    assert {(row["n_from"], row["estimate_from"]) for row in found} == {(10, 0.0)}
+    assert [((row["hour"] - START) // HOUR, row["n_to"], row["estimate_to"]) for row in found] == [
         (1, 5, 1.0), (2, 5, 1.0), (3, 6, 0.5), (4, 6, 0.5),
     ]  # fmt: skip
 
@@ -174,9 +175,9 @@ def test_harder_tasks_are_told_apart_from_a_worse_version(project: Project) -> N
     ]  # fmt: skip
     rows = {row["measure"]: row for row in compared(project, records, HourRange.of(START + 5 * HOUR))}
     plain, same = rows["success_rate"], rows["success_rate_same_tasks"]
-    assert (plain["verdict"], plain["baseline_value"], plain["candidate_value"]) == ("worse", 0.9, 0.6)
-    assert (same["baseline_value"], same["candidate_value"]) == pytest.approx((0.9, 0.9))
-    assert same["difference_low"] < 0 < same["difference_high"]
+    assert (plain["verdict"], plain["estimate_from"], plain["estimate_to"]) == ("worse", 0.9, 0.6)
+    assert (same["estimate_from"], same["estimate_to"]) == pytest.approx((0.9, 0.9))
+    assert same["low"] < 0 < same["high"]
     assert {(row["is_mix_changed"], round(row["mix_shift"], 9)) for row in rows.values()} == {(True, 0.6)}
 
 
@@ -285,12 +286,12 @@ def test_comparisons_of_random_logs_equal_the_reference_and_one_hour_equals_its_
     kept = [record for record in records if record.get("agent_id") != "gone"]
     expected = reference_release_comparison.release_comparison(kept, list(span), LENGTH, *MARGINS)
     rows = project.rows("release_comparison", span)
-    keys = ["hour", "agent_id", "dimension", "candidate", "measure"]
+    keys = ["hour", "agent_id", "dimension", "to_version", "measure"]
     assert_equal_rows(rows, expected, keys)
     assert set(columns_of("release_comparison")) - set(expected[0]) == {"formula_version"}
     assert {row["measure"] for row in rows} == {*MEASURES}
-    for measure in ("tokens", "runtime_p50"):
-        assert sum(row["difference_low"] is not None for row in rows if row["measure"] == measure) > 0
+    for measure in ("tokens", "latency_p50_ms"):
+        assert sum(row["low"] is not None for row in rows if row["measure"] == measure) > 0
     assert {row["mix_shift"] is None for row in rows} == {False, True}
     made = project.tables(span, TABLES)
     for hour in span:
@@ -306,7 +307,7 @@ def test_other_engines_have_the_same_comparisons(tmp_path: Path, engine: str) ->
     project.materialize(span, only=STEPS)
     records, _ = reference.read_lines(project.raw)
     expected = reference_release_comparison.release_comparison(records, list(span), LENGTH, *MARGINS)
-    keys = ["hour", "agent_id", "dimension", "candidate", "measure"]
+    keys = ["hour", "agent_id", "dimension", "to_version", "measure"]
     assert_equal_rows(project.rows("release_comparison", span), expected, keys)
 
 

@@ -36,7 +36,7 @@ LEAST_DROP = 1.0
 """Points; a score that fell by less has not changed."""
 
 Facts = dict[str, Any]
-OF_RELEASE = ("agent_id", "dimension", "candidate", "baseline", "measure", "verdict")
+OF_RELEASE = ("agent_id", "dimension", "to_version", "from_version", "measure", "verdict")
 
 
 def facts(
@@ -161,7 +161,7 @@ class _Reading:
 
     def drifts(self) -> list[Facts]:
         """The agents that were worse than their own past in an hour of the period, and until when."""
-        newest = PartitionStates(self.session).newest("agent_drift", self.period.end)
+        newest = PartitionStates(self.session).newest("drift", self.period.end)
         return [
             {
                 "agent_id": row["agent_id"], "measure": row["measure"], "since": row["since"].isoformat(),

@@ -49,7 +49,7 @@ def lines_of(content: dict[str, Any]) -> Iterator[str]:
     yield from _listed("Fell most", content["dropped"], _dropped)
     yield from _listed("Error budgets spent or burning", content["budgets"], _budget)
     yield from _listed("Releases", content.get("releases", []), _release)  # none in digests of earlier versions
-    yield from _listed("Worse than their own past", content.get("drifts", []), _drift)
+    yield from _listed("Unlike their own past", content.get("drifts", []), _drift)
     yield from _incidents(content["incidents"])
     yield from _quality(content["quality"])
     yield from _silences(content["silences"])
@@ -86,7 +86,7 @@ def _budget(row: dict[str, Any]) -> str:
 
 
 def _release(row: dict[str, Any]) -> str:
-    names = [printable(row[name], MOST) for name in ("agent_id", "dimension", "candidate", "baseline")]
+    names = [printable(row[name], MOST) for name in ("agent_id", "dimension", "to_version", "from_version")]
     return f"{names[0]}: {names[1]} {names[2]} after {names[3]}, {row['told']}"
 
 

@@ -17,7 +17,7 @@ def drifts_seen(observed: ObservedHour) -> Iterable[Seen]:
     by_agent: dict[str, list[dict]] = {}
     for row in observed.session.dicts(drifting_in(observed.session, hour)):
         by_agent.setdefault(row["agent_id"], []).append(row)
-    is_known = observed.hour in PartitionStates(observed.session).of("agent_drift", hour)
+    is_known = observed.hour in PartitionStates(observed.session).of("drift", hour)
     failures = failures_of(observed, sorted(by_agent))  # kept when an incident opens
     watched = sorted({*by_agent, *observed.watched("agent")})
     ran = _with_executions(observed, watched)

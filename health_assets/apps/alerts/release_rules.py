@@ -30,7 +30,7 @@ class ReleaseWorse(Rule):
         if not worse:
             return None
         row = worse[0]
-        of = f"{row['dimension']} {row['candidate']} of {seen.subject_id} is worse than {row['baseline']}"
+        of = f"{row['dimension']} {row['to_version']} of {seen.subject_id} is worse than {row['from_version']}"
         return Opening(f"{of}: {'; '.join(sentence(own).removesuffix(': worse') for own in worse)}")
 
     def is_good(self, seen: ReleaseSeen, recovers_at: float | None) -> bool | None:
@@ -40,7 +40,7 @@ class ReleaseWorse(Rule):
 
     def recovery(self, seen: ReleaseSeen) -> str:
         """What is compared now."""
-        releases = dict.fromkeys(f"{row['dimension']} {row['candidate']}" for row in seen.rows)
+        releases = dict.fromkeys(f"{row['dimension']} {row['to_version']}" for row in seen.rows)
         return f"{' and '.join(releases)} of {seen.subject_id}: none is worse than the one before it"
 
     def gives_up(self, seen: ReleaseSeen, opened_in: datetime) -> str | None:

@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 from health_assets.apps.alerts.seen import OfAgent
 
 KEPT = (
-    "measure", "runs", "value", "baseline_runs", "baseline_value", "limit_value", "log_evidence", "detectors",
-    "cause_dimension", "cause", "cause_share",
+    "measure", "runs", "value", "baseline_runs", "baseline", "limit_value", "evidence", "detectors",
+    "cause_dimension", "cause", "cause_share", "hint",
 )  # fmt: skip
-"""Columns of `agent_drift` that are kept with an incident."""
+"""Columns of `drift` that are kept with an incident."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriftSeen(OfAgent):
-    """An agent's rows of `agent_drift`.
+    """An agent's rows of `drift`.
 
     Args:
         rows: its rows of the hour that drift.

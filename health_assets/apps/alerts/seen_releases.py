@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from health_assets.apps.alerts.seen import OfAgent
 
 KEPT = (
-    "dimension", "candidate", "baseline", "measure", "baseline_runs", "candidate_runs", "baseline_value",
-    "candidate_value", "difference", "difference_low", "difference_high", "verdict",
+    "dimension", "to_version", "from_version", "measure", "n_from", "n_to", "estimate_from",
+    "estimate_to", "difference", "low", "high", "verdict",
 )  # fmt: skip
 """Columns of `release_comparison` that are kept with an incident."""
 

@@ -42,7 +42,7 @@ from health_assets.warehouse.store import Warehouse
 
 NEEDED = (
     "agent_health", "agent_now", "agent_health_state", "system_health", "score_evidence", "error_budget",
-    "model_health", "release_comparison", "agent_drift",
+    "model_health", "release_comparison", "drift",
 )  # fmt: skip
 """Assets whose hour must be there, where they have ever been made."""
 NOT_OF_LOGS = (ASSET, "agent_probes", "survey_summary")

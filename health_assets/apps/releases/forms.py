@@ -28,10 +28,10 @@ def as_markdown(rows: Sequence[Comparison]) -> str:
     """A table for a pull request."""
     lines = [_line(HEADINGS), _line(["---"] * len(HEADINGS))]
     for row in rows:
-        values = [value_text(row["measure"], row[name]) for name in ("baseline_value", "candidate_value")]
-        release = f"{row['dimension']} {row['baseline']} → {row['candidate']}"
+        values = [value_text(row["measure"], row[name]) for name in ("estimate_from", "estimate_to")]
+        release = f"{row['dimension']} {row['from_version']} → {row['to_version']}"
         cells = [row["agent_id"], release, NAMES[row["measure"]], *values, difference_text(row)]
-        lines.append(_line([*cells, f"{row['candidate_runs']:,}", f"**{verdict_text(row)}**"]))
+        lines.append(_line([*cells, f"{row['n_to']:,}", f"**{verdict_text(row)}**"]))
     notes = [f"\n{_escaped(told)}" for told in mixes_told(by_pair(rows))]
     return "\n".join([*lines, *notes])
 

@@ -10,11 +10,12 @@ from health_assets.core.wording import share
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
 from health_assets.systems.release_comparison.names import SUCCESS_RATE, UNDECIDED, WORSE
 from health_assets.systems.release_comparison.newest import newest_comparisons
+from health_assets.systems.release_comparison.report import release_text
 from health_assets.systems.release_comparison.texts import sentence
 from health_assets.warehouse.session import Session
 
-PASSED, REFUSED, UNDECIDED_CODE, NOTHING_COMPARED = 0, 3, 4, 5
-"""Exit codes: the release may go on; it is worse, or the budget is spent; too little is known; nothing is known."""
+PASSED, REFUSED, TOO_LITTLE_KNOWN = 0, 1, 3
+"""Exit codes: the release may go on; it is worse, or the budget is spent; too little is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +62,9 @@ def release_of(
     if candidate is None:
         return max(releases, key=lambda rows: rows[0]["released_at"], default=[])
     for rows in releases:
-        if rows[0]["candidate"] == candidate:
+        if rows[0]["to_version"] == candidate:
             return rows
-    known = ", ".join(printable(rows[0]["candidate"]) for rows in releases) or "none"
+    known = ", ".join(printable(rows[0]["to_version"]) for rows in releases) or "none"
     raise HealthAssetsError(
         f"{printable(agent_id)} has no comparison of {dimension} {printable(candidate)!r}; compared: {known}"
     )
@@ -88,18 +89,31 @@ def judged(rows: Sequence[Comparison], budget_spent: float | None, rules: GateRu
 
 def _of_measure(measure: str, row: Comparison | None, rules: GateRules) -> Judged:
     if row is None:
-        return Judged(name=measure, sentence=f"{measure} is not compared", exit_code=NOTHING_COMPARED)
+        return Judged(name=measure, sentence=f"{measure} is not compared", exit_code=TOO_LITTLE_KNOWN)
     told = sentence(row)
     if row["verdict"] == WORSE:
         return Judged(name=measure, sentence=told, exit_code=REFUSED)
-    if row["candidate_runs"] < rules.least_runs:
-        told = f"{told}; {row['candidate_runs']:,} of at least {rules.least_runs:,} runs"
-        return Judged(name=measure, sentence=told, exit_code=UNDECIDED_CODE)
+    if row["n_to"] < rules.least_runs:
+        told = f"{told}; {row['n_to']:,} of at least {rules.least_runs:,} runs"
+        return Judged(name=measure, sentence=told, exit_code=TOO_LITTLE_KNOWN)
     is_open = rules.needs_verdict and row["verdict"] == UNDECIDED
-    return Judged(name=measure, sentence=told, exit_code=UNDECIDED_CODE if is_open else PASSED)
+    return Judged(name=measure, sentence=told, exit_code=TOO_LITTLE_KNOWN if is_open else PASSED)
+
+
+def of_rows(rows: Sequence[Comparison]) -> list[Judged]:
+    """What each comparison says of its release, by agent, release and measure."""
+    codes = {WORSE: REFUSED, UNDECIDED: TOO_LITTLE_KNOWN}
+    return [
+        Judged(
+            name=f"{printable(row['agent_id'])} {release_text(row)} {row['measure']}",
+            sentence=sentence(row),
+            exit_code=codes.get(row["verdict"], PASSED),
+        )
+        for row in rows
+    ]
 
 
 def exit_code_of(reasons: Sequence[Judged]) -> int:
     """The exit code of a gate: a reason against the release counts before one that knows too little."""
     codes = {reason.exit_code for reason in reasons}
-    return next((code for code in (REFUSED, NOTHING_COMPARED, UNDECIDED_CODE) if code in codes), PASSED)
+    return next((code for code in (REFUSED, TOO_LITTLE_KNOWN) if code in codes), PASSED)

@@ -73,7 +73,7 @@ def _print_drifts(console: Console, session: Session, hours: HourRange, agent_id
     """In what the agent is worse than its own past; nothing where in nothing."""
     drifting = drifting_in(session, HourRange.of(hours.end - HOUR))
     rows = session.dicts(drifting.filter(drifting.agent_id == agent_id))
-    for row in sorted(rows, key=lambda row: -row["log_evidence"]):
+    for row in sorted(rows, key=lambda row: -row["evidence"]):
         console.print(Text(printable(f"worse than its own past: {sentence(row)}"), style="red"))
 
 

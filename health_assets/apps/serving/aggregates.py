@@ -51,17 +51,18 @@ def hidden_models(session: Session, settings: Settings, hours: HourRange, owners
 
 
 def models_of_personal(session: Session, settings: Settings, hours: HourRange, ownership: Ownership) -> ir.Table:
-    """Models that a personal agent called in the look-back of hours: each `hour` and `model` once.
+    """Models that a personal agent called in the window of hours or the look-back before: each `hour` and `model` once.
 
     Args:
         session: a session.
-        settings: length of the look-back.
+        settings: lengths of window and look-back.
         hours: hours of `model_fallback`.
         ownership: owners of the agents.
     """
-    callers = _callers(session, hours.extended_back(settings.lookback_hours - 1))
+    length = settings.window_hours + settings.lookback_hours
+    callers = _callers(session, hours.extended_back(length - 1))
     personal = callers.filter(ownership.personal(callers.agent_id)).select("model", called_in=callers.hour).distinct()
-    return _looking_back(personal, hours, settings.lookback_hours, "model")
+    return _looking_back(personal, hours, length, "model")
 
 
 def _looking_back(found: ir.Table, hours: HourRange, length: int, what: str) -> ir.Table:

@@ -18,7 +18,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import describe
 from health_assets.schema.column_types import ARROW_TYPES
 from health_assets.schema.columns import FORMULA_VERSION, AsOf
-from health_assets.systems.agent_drift.causes import CAUSE
+from health_assets.systems.agent_drift.causes import CAUSE, HINT
 from health_assets.systems.agent_drift.evidence import Bets, Booleans, Floats, bets_of, log_evidence
 from health_assets.systems.agent_drift.names import MEASURES, SUMS, VOLUME_DROP
 from health_assets.systems.agent_drift.past import Integers, Past
@@ -28,15 +28,15 @@ LEAST_EVIDENCE = 20.0
 """Less has no row, unless fewer than `WEEK_HOURS` / alarms may be enough."""
 MOST_CELLS = 60_000
 """Agents x hours that are computed at once."""
-ADDED_LATER = {*AsOf.model_fields, *CAUSE, FORMULA_VERSION} - {"hour"}
-SCHEMA = pa.schema([(name, ARROW_TYPES[kind]) for name, kind, *_ in describe("agent_drift") if name not in ADDED_LATER])
+ADDED_LATER = {*AsOf.model_fields, *CAUSE, HINT, FORMULA_VERSION} - {"hour"}
+SCHEMA = pa.schema([(name, ARROW_TYPES[kind]) for name, kind, *_ in describe("drift") if name not in ADDED_LATER])
 """The columns of the table that are computed here."""
 TOLD = tuple(field.name for field in fields(Bets) if field.name in SCHEMA.names)
 TIME = SCHEMA.field("hour").type
 
 
 def drifts(counts: pa.Table, hours: HourRange, open_hours: int, margin: float, alarms_a_week: float) -> pa.Table:
-    """The rows of `agent_drift` but the columns of `AsOf`: those with some evidence.
+    """The rows of `drift` but the columns of `AsOf`: those with some evidence.
 
     Args:
         counts: `hourly_counts` of all agents, in the order of its keys.
@@ -101,7 +101,7 @@ def _rows(
         "measure": pa.array([measure] * len(agents), pa.string()),
         "since": pa.array(starts - back).cast(TIME),
         **{name: pa.array(values.astype(_dtype(name))) for name, values in told.items()},
-        "log_evidence": pa.array(evidence[places, agents]),
+        "evidence": pa.array(evidence[places, agents]),
         "detectors": pa.array(np.zeros(len(agents), np.int64)),
         "is_drifting": pa.array(np.zeros(len(agents), bool)),
     }
@@ -117,7 +117,7 @@ def _judged(rows: pa.Table, hours: HourRange, detectors: Integers, alarms_a_week
     first = np.datetime64(hours.start.replace(tzinfo=None), "us")
     starts = rows["hour"].cast(pa.timestamp("us")).to_numpy()
     columns = ((starts - first) // np.timedelta64(HOUR)).astype(np.int64)
-    evidence = rows["log_evidence"].to_numpy()
+    evidence = rows["evidence"].to_numpy()
     is_drifting = np.zeros(len(rows), bool)
     for column in np.unique(columns):
         own = columns == column

@@ -53,8 +53,8 @@ def _drifts_of(inputs: Inputs, hours: HourRange) -> ir.Table:
 
 def _drifting_first(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
-    return latest.order_by(ibis.desc("is_drifting"), ibis.desc("log_evidence"), "agent_id", "measure").select(
-        "hour", "agent_id", "measure", "is_drifting", "since", "value", "baseline_value", "runs", "log_evidence"
+    return latest.order_by(ibis.desc("is_drifting"), ibis.desc("evidence"), "agent_id", "measure").select(
+        "hour", "agent_id", "measure", "is_drifting", "since", "value", "baseline", "runs", "evidence"
     )
 
 
@@ -64,7 +64,7 @@ def _drifting(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        name="agent_drift", upstream=("health_components", "release_components"), rows=_drifts,
+        name="drift", upstream=("health_components", "release_components"), rows=_drifts,
         preview_title="agents with most evidence of drift", preview_rows=_drifting_first,
         empty_without="an agent with a past of some days, and evidence that it became worse",
         back_hours=lambda settings: min(LOOK_BACK_HOURS, settings.reach_hours),

@@ -8,15 +8,16 @@ from health_assets.systems.agent_drift.names import SUCCESS_RATE, VOLUME_RISE
 
 
 def drifts(source: Source) -> ir.Table:
-    """Rows of `agent_drift`, with how far each is beyond its limit where it drifts, and where its cause is told."""
+    """Rows of `drift`, with how far each is beyond its limit where it drifts, and where its cause is told."""
     own = rows(source)
     beyond = (own.measure == VOLUME_RISE).ifelse(own.value - own.limit_value, own.limit_value - own.value)
     is_share = own.measure == SUCCESS_RATE
     return own.mutate(
         beyond_limit=own.is_drifting.ifelse(beyond, ibis.null("float64")),
         share=is_share.ifelse(own.value, ibis.null("float64")),
-        baseline_share=is_share.ifelse(own.baseline_value, ibis.null("float64")),
+        baseline_share=is_share.ifelse(own.baseline, ibis.null("float64")),
         has_dimension=own.cause_dimension.notnull().cast("int64"),
         has_cause=own.cause.notnull().cast("int64"),
+        has_hint=own.hint.notnull().cast("int64"),
         has_cause_share=own.cause_share.notnull().cast("int64"),
     )

@@ -73,7 +73,7 @@ class Bets:
         runs: executions since the start.
         value: what they come to.
         baseline_runs: executions before.
-        baseline_value: what those came to.
+        baseline: what those came to.
         limit_value: the worst value that would still be as before.
     """
 
@@ -83,7 +83,7 @@ class Bets:
     runs: Floats
     value: Floats
     baseline_runs: Floats
-    baseline_value: Floats
+    baseline: Floats
     limit_value: Floats
 
 
@@ -146,7 +146,7 @@ def success_rate_bets(past: Past, hours: int, margin: float) -> Bets:
         runs=runs,
         value=1 - failures / runs,
         baseline_runs=baseline_runs,
-        baseline_value=1 - share,
+        baseline=1 - share,
         limit_value=1 - worst,
     )
 
@@ -213,7 +213,7 @@ def _volumes(past: Past) -> Iterator[tuple[Bets, Bets]]:
         for_drop = [_log_rate_ratio(runs, fewest, factor) / phi for factor in LESS]
         for_rise = [_log_rate_ratio(runs, most, factor) / phi for factor in MORE]
         told = {"hours": hours, "has_past": has_past, "runs": runs, "value": runs / hours, "baseline_runs": total}
-        told["baseline_value"] = total / (VOLUME_DAYS * hours)
+        told["baseline"] = total / (VOLUME_DAYS * hours)
         yield (
             Bets(**told, log_ratio=_mixture(for_drop, has_past), limit_value=fewest / hours),
             Bets(**told, log_ratio=_mixture(for_rise, has_past), limit_value=most / hours),

@@ -6,7 +6,7 @@ from health_assets.systems.agent_drift import batches
 from health_assets.systems.agent_drift.names import DIMENSIONS, MEASURES
 
 AGENT_DRIFT = Suite(
-    asset="agent_drift",
+    asset="drift",
     checks=[
         *OF_EVERY_TABLE,
         Check(name="measure_has_one_row_per_hour_and_agent", expectations=unique("hour", "agent_id", "measure")),
@@ -16,16 +16,18 @@ AGENT_DRIFT = Suite(
         ),
         Check(
             name="values_are_not_negative",
-            expectations=between(
-                0, None, "runs", "baseline_runs", "value", "baseline_value", "limit_value", "log_evidence"
-            ),
+            expectations=between(0, None, "runs", "baseline_runs", "value", "baseline", "limit_value", "evidence"),
         ),
         Check(name="shares_are_at_most_1", expectations=between(None, 1, "share", "baseline_share", "cause_share")),
         Check(name="detectors_are_counted", expectations=between(1, None, "detectors")),
         Check(name="what_drifts_is_beyond_its_limit", expectations=between(0, None, "beyond_limit")),
         Check(
             name="causes_are_told_in_full",
-            expectations=[*equal("has_dimension", "has_cause"), *equal("has_cause", "has_cause_share")],
+            expectations=[
+                *equal("has_dimension", "has_cause"),
+                *equal("has_cause", "has_cause_share"),
+                *equal("has_cause", "has_hint"),
+            ],
         ),
         Check(name="drifts_began_in_the_past", expectations=at_least("hour", "since")),
     ],

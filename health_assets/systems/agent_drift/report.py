@@ -24,7 +24,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     if not agents:
         return
     console.print()
-    console.print(Text(f"Worse than their own past: {counted(agents, 'agent')}", style="bold"))
+    console.print(Text(f"Unlike their own past: {counted(agents, 'agent')}", style="bold"))
     rows = session.dicts(drifting.limit(DRIFTS_SHOWN))
     console.print(drifts_table(rows, is_brief=is_narrow(console)))
     count = session.count(drifting)
@@ -34,9 +34,9 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
 
 def drifting_in(session: Session, hour: HourRange) -> ir.Table:
     """The rows of an hour that drift, those with most evidence first."""
-    rows = session.hours_of("agent_drift", hour)
+    rows = session.hours_of("drift", hour)
     measure = rows.measure.cases(*((name, place) for place, name in enumerate(MEASURES)), else_=len(MEASURES))
-    return rows.filter(rows.is_drifting).order_by(ibis.desc("log_evidence"), "agent_id", measure)
+    return rows.filter(rows.is_drifting).order_by(ibis.desc("evidence"), "agent_id", measure)
 
 
 def drifts_table(rows: list[dict], *, is_brief: bool = False) -> Table:

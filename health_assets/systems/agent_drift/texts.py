@@ -16,14 +16,12 @@ def value_text(measure: str, value: float) -> str:
 
 def change_text(row: Mapping[str, Any]) -> str:
     """`94% → 81%`."""
-    return " → ".join(value_text(row["measure"], row[name]) for name in ("baseline_value", "value"))
+    return " → ".join(value_text(row["measure"], row[name]) for name in ("baseline", "value"))
 
 
 def cause_text(row: Mapping[str, Any]) -> str:
     """`version 8: 83% of the failures in excess`; empty where no version or model stands out."""
-    if row["cause"] is None:
-        return ""
-    return f"{row['cause_dimension']} {row['cause']}: {row['cause_share']:.0%} of the failures in excess"
+    return row["hint"] or ""
 
 
 def sentence(row: Mapping[str, Any]) -> str:

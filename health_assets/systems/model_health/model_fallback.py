@@ -3,10 +3,11 @@
 A model is degraded, and an alternative is healthy, by the calls before the hour alone. What the alternative would have
 done with a call is not known: its own success rate in the same hour stands for it, as if all calls were alike.
 
-Over the hours of a window it is weighed by the failed calls of each, f of n calls to the alternative. Its interval is
-Wilson's, of as many calls as tell as much of a mean weighed equally (L. Kish, *Survey Sampling*, 1965):
+Over the hours of a window it is weighed by the failed calls of each, f of n calls to the alternative. The interval is
+of the number that succeeds: Wilson's, of as many calls as vary as much (L. Kish, *Survey Sampling*, 1965), those that
+are replayed among them:
 
-    effective_calls = (sum of f) ** 2 / sum of (f ** 2 / n)
+    effective_calls = (sum of f) ** 2 / (sum of (f ** 2 / n) + sum of f)
 """
 
 import ibis
@@ -127,7 +128,7 @@ def _with_ends(
         spread: the sum of the squares of the calls of each hour, each over the calls to the alternative.
     """
     estimate, calls = windows[name], calls.cast("float64")
-    effective_calls = calls * calls / spread.nullif(0)
+    effective_calls = calls * calls / (spread + calls).nullif(0)
     ends = interval(estimate / calls.nullif(0) * effective_calls, effective_calls, lambda value: value.sqrt())
     low, high = (end.fill_null(0.0) * calls for end in ends)
     nothing = ibis.null("float64")

@@ -97,9 +97,9 @@ def _most_run(rows: ir.Table) -> ir.Table:
 def _worst_first(rows: ir.Table) -> ir.Table:
     latest = of_newest_hour(rows)
     urgency = latest.verdict.cases(*((verdict, place) for place, verdict in enumerate(VERDICTS)))
-    return latest.order_by(urgency, "agent_id", "dimension", "candidate", "measure").select(
-        "hour", "agent_id", "candidate", "baseline", "measure", "verdict", "difference", "difference_low",
-        "difference_high", "candidate_runs", "baseline_runs", "more_runs",
+    return latest.order_by(urgency, "agent_id", "dimension", "to_version", "measure").select(
+        "hour", "agent_id", "to_version", "from_version", "measure", "verdict", "difference", "low",
+        "high", "n_to", "n_from", "more_runs",
     )  # fmt: skip
 
 

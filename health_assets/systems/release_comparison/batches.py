@@ -22,12 +22,10 @@ def comparisons(source: Source) -> ir.Table:
     """Rows of `release_comparison`, with whether each has an interval, a verdict, and a number of further runs."""
     own = rows(source)
     is_share = own.measure.isin(SHARES)
-    expected = is_share.ifelse(
-        own.candidate_value - own.baseline_value, own.candidate_value / own.baseline_value.nullif(0) - 1
-    )
+    expected = is_share.ifelse(own.estimate_to - own.estimate_from, own.estimate_to / own.estimate_from.nullif(0) - 1)
     return own.mutate(
-        has_low=own.difference_low.notnull().cast("int64"),
-        has_high=own.difference_high.notnull().cast("int64"),
+        has_low=own.low.notnull().cast("int64"),
+        has_high=own.high.notnull().cast("int64"),
         is_share=is_share.cast("int64"),
         is_open=(own.verdict == UNDECIDED).cast("int64"),
         has_more_runs=own.more_runs.notnull().cast("int64"),

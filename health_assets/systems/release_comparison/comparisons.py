@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-PAIR = ("agent_id", "dimension", "candidate")
+PAIR = ("agent_id", "dimension", "to_version")
 """The columns that name a release."""
 Comparison = dict[str, Any]
 """A row of `release_comparison` by column."""

@@ -8,13 +8,13 @@ DIMENSIONS = {VERSION: "agent_version", MODEL: "model"}
 """What may be compared, and the column of executions that tells it."""
 
 SUCCESS_RATE, SAME_TASKS = "success_rate", "success_rate_same_tasks"
-TOOL_FAILURES, LOOPS, VIOLATIONS = "tool_failures", "loops", "violations"
+TOOL_FAILURES, LOOPS, VIOLATIONS = "tool_failure_share", "loop_share", "violation_share"
 SUCCESS_RATES = (SUCCESS_RATE, SAME_TASKS)
 """Measures of which more is better."""
 SHARES = (*SUCCESS_RATES, TOOL_FAILURES, LOOPS, VIOLATIONS)
 """Measures that are shares of executions."""
 RUNTIME, TOKENS, COST = "runtime", "tokens", "cost"
-RUNTIME_P50, RUNTIME_P95 = "runtime_p50", "runtime_p95"
+RUNTIME_P50, RUNTIME_P95 = "latency_p50_ms", "latency_p95_ms"
 PERCENTS = {RUNTIME_P50: 50, RUNTIME_P95: 95}
 """Measures that are quantiles of the runtime, each with its percentile."""
 MEASURES = (*SHARES, RUNTIME, *PERCENTS, TOKENS, COST)
@@ -23,6 +23,6 @@ MEASURES = (*SHARES, RUNTIME, *PERCENTS, TOKENS, COST)
 MIX = ("mix_shift", "is_mix_changed")
 """Columns about the tasks of both versions, which are the same in each measure."""
 
-BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "no_difference", "not_enough_yet"
+BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "no_difference", "not_enough"
 VERDICTS = (WORSE, BETTER, SAME, UNDECIDED)
 """Verdicts, in the order in which people look for them."""

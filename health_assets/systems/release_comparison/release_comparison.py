@@ -5,16 +5,17 @@ By measure, with the 95 % confidence sequence of the difference (`scoring.confid
 | measure | of | difference |
 |---|---|---|
 | success_rate | executions | new - old; exact for any number of executions, each of a session of its own |
-| tool_failures | executions with a tool call, of which one failed | new - old; exact for any number |
-| loops | executions whose steps are known, of which one repeats an earlier one | likewise |
+| tool_failure_share | executions with a tool call, of which one failed | new - old; exact for any number |
+| loop_share | executions whose steps are known, of which one repeats an earlier one | likewise |
 | success_rate_same_tasks | executions whose task is known | likewise, of success rates weighted by group of tasks |
-| violations | judged executions, of which one violated a constraint | likewise |
+| violation_share | judged executions, of which one violated a constraint | likewise |
 | runtime | the logarithm of the runtime of successes | new / old - 1, of geometric means |
-| runtime_p50, runtime_p95 | quantiles of the runtime of successes | new / old - 1; exact for any number of them |
+| latency_p50_ms, latency_p95_ms | quantiles of the runtime of successes | new / old - 1; exact for any number of them |
 | tokens, cost | executions that tell them | new / old - 1, of means; the logarithm of a mean by the delta method |
 
-The weights of groups of tasks (`task_groups`) are their shares of what the old version ran before the release. It is
-given once both versions ran every group that has a weight. Whether the mixes of both versions differ by more than
+The weights of the tasks that the old version ran most (`task_groups`) are their shares of these before the release;
+others are left out. There is no row until both versions have run every one of them, or where they are less than half of
+what the old version ran. Whether the mixes of both versions differ by more than
 chance is told of each pair; of a session all executions count as one there, since they may all be of one task.
 
 Executions of one session may share an outcome. So success rates count them as fewer, by the design effect that pairs
@@ -26,7 +27,7 @@ the ends of latency buckets, outwards (`runtime_quantiles`). There is none befor
 Intervals of means hold in the limit of many, so none is given before each side has `FEWEST_RUNS`.
 
 The verdict is `worse` where the whole interval is on the bad side of 0, and `better` on the good one; `no_difference`
-where it lies within the margin on both sides of 0, whatever side; else `not_enough_yet`. Of an agent whose version
+where it lies within the margin on both sides of 0, whatever side; else `not_enough`. Of an agent whose version
 changed nothing, each measure has a wrong verdict ever with a probability of at most 5 %.
 
 What belongs here: the arithmetic on the sums of pairs, in arrays. What does not: pairs (`pairs`).
@@ -78,8 +79,12 @@ ALPHA = 0.05
 FEWEST_RUNS = 100
 MOST_PRIOR_RUNS = 20
 """Executions that what is expected of the new version counts as at most: it may well be another."""
+LEAST_NAMED_SHARE = 0.5
+"""Of fewer of its executions before the release, success rates at the same tasks say little of the old version."""
 MOST_RUNS = 10**9
 KEYS = ("hour", "agent_id", "dimension", "candidate", "baseline", "released_at")
+COLUMN_OF = {"candidate": "to_version", "baseline": "from_version"}
+"""By a column of pairs, that of the table; others have the same name."""
 _SIDES = ("baseline", "candidate")
 LOG_STEP = float(np.log(GAMMA))
 BUCKET_MIDDLE = 0.5
@@ -92,20 +97,20 @@ class Measured:
     """A measure of all pairs.
 
     Args:
-        baseline_runs: executions that tell of it.
-        candidate_runs: likewise.
-        baseline_value: its value; nan where nothing tells of it.
-        candidate_value: likewise.
+        n_from: executions that tell of it.
+        n_to: likewise.
+        estimate_from: its value; nan where nothing tells of it.
+        estimate_to: likewise.
         low: lower end of the interval, on the scale of `margin`: of shares, or of logarithms of ratios.
         high: upper end.
         is_ratio: whether it is logarithms of ratios.
         fewest_runs: how many a version needs for an interval.
     """
 
-    baseline_runs: Floats
-    candidate_runs: Floats
-    baseline_value: Floats
-    candidate_value: Floats
+    n_from: Floats
+    n_to: Floats
+    estimate_from: Floats
+    estimate_to: Floats
     low: Floats
     high: Floats
     is_ratio: bool
@@ -121,7 +126,7 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
         ratio_margin: the same of the other measures, as a share of the baseline's value.
 
     Returns:
-        `KEYS`, `measure`, and the columns of `release_comparison` from `baseline_runs` to `is_mix_changed`.
+        `KEYS`, `measure`, and the columns of `release_comparison` from `n_from` to `is_mix_changed`.
     """
     columns = {
         name: sums[name].to_numpy().astype(np.float64)
@@ -169,12 +174,21 @@ def _by_group(columns: Mapping[str, Floats], part: str, count: str) -> Floats:
     return np.column_stack([columns[f"{part}_{count}_{group}"] for group in range(GROUPS)])
 
 
+def _named_tasks(columns: Mapping[str, Floats], part: str, count: str) -> Floats:
+    """The same without the last group, whose other tasks need not be the same ones in both versions."""
+    groups = _by_group(columns, part, count)
+    groups[:, -1] = 0.0
+    return groups
+
+
 def _comparable_runs(columns: Mapping[str, Floats]) -> dict[str, Floats]:
-    """By side, the executions whose task is known; 0 before both sides ran all groups that have a weight."""
-    prior, baseline, candidate = (_by_group(columns, part, "task_runs") for part in ("prior", *_SIDES))
+    """By side, the executions of named tasks; 0 before both sides ran all of them, or where they are too few of all."""
+    prior, baseline, candidate = (_named_tasks(columns, part, "task_runs") for part in ("prior", *_SIDES))
     is_covered = ((prior == 0) | ((baseline > 0) & (candidate > 0))).all(axis=1)
+    all_prior = _by_group(columns, "prior", "task_runs").sum(axis=1)
+    is_comparable = is_covered & (prior.sum(axis=1) >= LEAST_NAMED_SHARE * all_prior)
     return {
-        f"{side}_comparable_runs": np.where(is_covered, np.where(prior > 0, runs, 0).sum(axis=1), 0.0)
+        f"{side}_comparable_runs": np.where(is_comparable, np.where(prior > 0, runs, 0).sum(axis=1), 0.0)
         for side, runs in zip(_SIDES, (baseline, candidate), strict=True)
     }
 
@@ -182,7 +196,7 @@ def _comparable_runs(columns: Mapping[str, Floats]) -> dict[str, Floats]:
 def success_rates_same_tasks(columns: Mapping[str, Floats]) -> Measured:
     """Success rates if both versions ran the groups of tasks in the shares that the old one ran them in before."""
     runs, successes = (
-        {part: _by_group(columns, part, count) for part in ("prior", *_SIDES)}
+        {part: _named_tasks(columns, part, count) for part in ("prior", *_SIDES)}
         for count in ("task_runs", "task_successes")
     )
     weights = runs["prior"] / runs["prior"].sum(axis=1, keepdims=True)
@@ -192,10 +206,10 @@ def success_rates_same_tasks(columns: Mapping[str, Floats]) -> Measured:
         np.where(weights > 0, weights * successes[side] / runs[side], 0.0).sum(axis=1) for side in _SIDES
     ]  # fmt: skip
     return Measured(
-        baseline_runs=columns["baseline_comparable_runs"],
-        candidate_runs=columns["candidate_comparable_runs"],
-        baseline_value=values[0],
-        candidate_value=values[1],
+        n_from=columns["baseline_comparable_runs"],
+        n_to=columns["candidate_comparable_runs"],
+        estimate_from=values[0],
+        estimate_to=values[1],
         low=low,
         high=high,
         is_ratio=False,
@@ -209,7 +223,7 @@ def mixes(columns: Mapping[str, Floats]) -> tuple[Floats, NDArray[np.bool_]]:
     """
     runs = {part: _by_group(columns, part, "task_runs") for part in ("prior", *_SIDES)}
     shares = [runs[side] / runs[side].sum(axis=1, keepdims=True) for side in _SIDES]
-    shift = np.abs(shares[1] - shares[0]).sum(axis=1) / 2
+    shift = np.minimum(np.abs(shares[1] - shares[0]).sum(axis=1) / 2, 1.0)  # rounding may lead above
     in_sessions = {side: 1 + columns[f"{side}_session_pairs"] / columns[f"{side}_executions"] for side in _SIDES}
     counted = {side: runs[side] / in_sessions[side][:, np.newaxis] for side in _SIDES}
     prior = runs["prior"] / in_sessions["baseline"][:, np.newaxis]
@@ -228,10 +242,10 @@ def _shares(
     effects = design_effects or dict.fromkeys(_SIDES, np.ones_like(runs["baseline"]))
     low, high = difference_of_shares(*_evidence(runs, successes, effects), ALPHA)
     return Measured(
-        baseline_runs=runs["baseline"],
-        candidate_runs=runs["candidate"],
-        baseline_value=successes["baseline"] / runs["baseline"],
-        candidate_value=successes["candidate"] / runs["candidate"],
+        n_from=runs["baseline"],
+        n_to=runs["candidate"],
+        estimate_from=successes["baseline"] / runs["baseline"],
+        estimate_to=successes["candidate"] / runs["candidate"],
         low=low,
         high=high,
         is_ratio=False,
@@ -280,10 +294,10 @@ def runtime_quantile_ratios(columns: Mapping[str, Floats], measure: str) -> Meas
     )
     is_known = np.isfinite(old_high) & np.isfinite(new_high) & (np.minimum(old_low, new_low) > 0)
     return Measured(
-        baseline_runs=columns["baseline_timed_runs"],
-        candidate_runs=columns["candidate_timed_runs"],
-        baseline_value=_seconds(old),
-        candidate_value=_seconds(new),
+        n_from=columns["baseline_timed_runs"],
+        n_to=columns["candidate_timed_runs"],
+        estimate_from=_milliseconds(old),
+        estimate_to=_milliseconds(new),
         low=np.where(is_known, (new_low - 1 - old_high) * LOG_STEP, np.nan),
         high=np.where(is_known, (new_high - (old_low - 1)) * LOG_STEP, np.nan),
         is_ratio=True,
@@ -291,9 +305,9 @@ def runtime_quantile_ratios(columns: Mapping[str, Floats], measure: str) -> Meas
     )
 
 
-def _seconds(bucket: Floats) -> Floats:
+def _milliseconds(bucket: Floats) -> Floats:
     """The runtime that a bucket stands for."""
-    return np.where(bucket > 0, np.exp((bucket - BUCKET_MIDDLE) * LOG_STEP) / 1e6, 0.0)
+    return np.where(bucket > 0, np.exp((bucket - BUCKET_MIDDLE) * LOG_STEP) / 1e3, 0.0)
 
 
 def _tokens(columns: Mapping[str, Floats]) -> Measured:
@@ -341,10 +355,10 @@ def _ratios(logs: list[Means], values: list[Floats]) -> Measured:
     low, high = difference_of_means(baseline, candidate, ALPHA)
     is_enough = (np.minimum(baseline.runs, candidate.runs) >= FEWEST_RUNS) & np.isfinite(low) & np.isfinite(high)
     return Measured(
-        baseline_runs=baseline.runs,
-        candidate_runs=candidate.runs,
-        baseline_value=values[0],
-        candidate_value=values[1],
+        n_from=baseline.runs,
+        n_to=candidate.runs,
+        estimate_from=values[0],
+        estimate_to=values[1],
         low=np.where(is_enough, low, np.nan),
         high=np.where(is_enough, high, np.nan),
         is_ratio=True,
@@ -362,18 +376,18 @@ def _rows(sums: pa.Table, measure: str, measured: Measured, margin: float) -> pa
     low, high = ((np.expm1(end) if measured.is_ratio else end) for end in (measured.low, measured.high))
     count = len(sums)
     columns = {
-        **{name: sums[name] for name in KEYS},
+        **{COLUMN_OF.get(name, name): sums[name] for name in KEYS},
         "measure": pa.array([measure] * count, pa.string()),
-        "baseline_runs": pa.array(measured.baseline_runs.astype(np.int64)),
-        "candidate_runs": pa.array(measured.candidate_runs.astype(np.int64)),
-        "baseline_value": _numbers(measured.baseline_value),
-        "candidate_value": _numbers(measured.candidate_value),
+        "n_from": pa.array(measured.n_from.astype(np.int64)),
+        "n_to": pa.array(measured.n_to.astype(np.int64)),
+        "estimate_from": _numbers(measured.estimate_from),
+        "estimate_to": _numbers(measured.estimate_to),
         "difference": _numbers(difference),
-        "difference_low": _numbers(low),
-        "difference_high": _numbers(high),
+        "low": _numbers(low),
+        "high": _numbers(high),
         "margin": pa.array(np.full(count, margin)),
         "verdict": pa.array(verdicts.tolist(), pa.string()),
-        "more_runs": pa.array(more_runs.astype(np.int64), mask=~is_open | (more_runs <= 0)),
+        "more_runs": pa.array(np.nan_to_num(more_runs).astype(np.int64), mask=~is_open | ~(more_runs > 0)),
         **{name: sums[name] for name in MIX},
     }
     return pa.table(columns)
@@ -381,8 +395,8 @@ def _rows(sums: pa.Table, measure: str, measured: Measured, margin: float) -> pa
 
 def _difference(measured: Measured) -> Floats:
     if measured.is_ratio:
-        return measured.candidate_value / measured.baseline_value - 1
-    return measured.candidate_value - measured.baseline_value
+        return measured.estimate_to / measured.estimate_from - 1
+    return measured.estimate_to - measured.estimate_from
 
 
 def _numbers(values: Floats) -> pa.Array:
@@ -398,14 +412,17 @@ def _verdicts(low: Floats, high: Floats, width: float, *, more_is_better: bool) 
 def _more_runs(measured: Measured, difference: Floats, width: float) -> Floats:
     """Executions of the new version until a verdict, to two digits, if the difference stays what it seems to be.
 
+    None, a nan, where it is the old version that has too few.
+
     The ends of the interval have to come so much nearer that it leaves out 0 or lies within the margin, whichever comes
     first; their distances go with the square root of the number of executions.
     """
     below, above = difference - measured.low, measured.high - difference
     leaving_out_0 = np.abs(difference) / np.where(difference > 0, below, above)
     within = np.minimum((width + difference) / below, (width - difference) / above)
-    more = measured.candidate_runs * (np.maximum(leaving_out_0, within) ** -2.0 - 1)
-    more = np.where(np.isfinite(more), more, measured.fewest_runs - measured.candidate_runs)
+    more = measured.n_to * (np.maximum(leaving_out_0, within) ** -2.0 - 1)
+    lacking = measured.fewest_runs - measured.n_to
+    more = np.where(np.isfinite(more), more, np.where(lacking > 0, lacking, np.nan))  # else the old one has too few
     more = np.clip(more, 1, MOST_RUNS)
     step = 10.0 ** np.maximum(0, np.floor(np.log10(more)) - 1)
     return np.ceil(more / step) * step

@@ -9,7 +9,7 @@ from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
-from health_assets.systems.release_comparison.names import BETTER, MODEL, SUCCESS_RATE, WORSE
+from health_assets.systems.release_comparison.names import BETTER, MODEL, SUCCESS_RATES, WORSE
 from health_assets.systems.release_comparison.newest import compared_and_worse, newest_comparisons, worst_agents
 from health_assets.systems.release_comparison.texts import NAMES, brief_verdict, difference_text, mix_text, value_text
 from health_assets.warehouse.session import Session
@@ -48,13 +48,13 @@ def mixes_told(releases: list[list[Comparison]]) -> list[str]:
     return [
         f"{printable(rows[0]['agent_id'])} {release_text(rows[0])}: {told}"
         for rows in releases
-        if (told := mix_text(rows[0])) is not None
+        if (told := mix_text(rows[0], [row["measure"] for row in rows])) is not None
     ]
 
 
 def _telling(rows: list[Comparison]) -> list[Comparison]:
-    """The success rate of a release, and the other measures that are worse or better."""
-    return [row for row in rows if row["measure"] == SUCCESS_RATE or row["verdict"] in STYLES]
+    """The success rates of a release, and the other measures that are worse or better."""
+    return [row for row in rows if row["measure"] in SUCCESS_RATES or row["verdict"] in STYLES]
 
 
 def comparisons_table(releases: list[list[Comparison]], *, is_brief: bool = False) -> Table:
@@ -74,7 +74,7 @@ def comparisons_table(releases: list[list[Comparison]], *, is_brief: bool = Fals
 
 
 def _cells(row: Comparison, *, is_first: bool, is_brief: bool) -> list[str | Text]:
-    values = [value_text(row["measure"], row[name]) for name in ("baseline_value", "candidate_value")]
+    values = [value_text(row["measure"], row[name]) for name in ("estimate_from", "estimate_to")]
     return [
         Text(printable(row["agent_id"]) if is_first else ""),
         Text(release_text(row) if is_first else ""),
@@ -88,4 +88,4 @@ def _cells(row: Comparison, *, is_first: bool, is_brief: bool) -> list[str | Tex
 def release_text(row: Comparison) -> str:
     """`1.4 → 1.5`, or `model small → large`."""
     kind = "model " if row["dimension"] == MODEL else ""
-    return f"{kind}{printable(row['baseline'])} → {printable(row['candidate'])}"
+    return f"{kind}{printable(row['from_version'])} → {printable(row['to_version'])}"

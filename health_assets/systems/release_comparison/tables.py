@@ -47,32 +47,35 @@ class ReleaseComparison(AsOf, table=True):
 
     agent_id: str = text("Agent that ran both.", key=True)
     dimension: str = text("What is compared: `version` or `model`.", key=True)
-    candidate: str = text("The new version or model.", key=True)
+    to_version: str = text("The new version or model.", key=True)
     measure: str = text(
-        "`success_rate`, `success_rate_same_tasks` (with the old mix of tasks), `tool_failures`, `loops` or "
-        "`violations`, shares of executions; `runtime` of successes, a geometric mean, "
-        "`runtime_p50` its median, `runtime_p95` its 95th percentile; `tokens` or `cost` of executions, means.",
+        "`success_rate`, `success_rate_same_tasks` (with the old mix of tasks), `tool_failure_share`, "
+        "`loop_share` or `violation_share`, shares of executions; `runtime` of successes, a geometric mean, "
+        "`latency_p50_ms` its median, `latency_p95_ms` its 95th percentile; `tokens` or `cost` of executions, means.",
         key=True,
     )
-    baseline: str = text("The version or model that ran most in the comparison's hours before the new one.")
+    from_version: str = text("The version or model that ran most in the comparison's hours before the new one.")
     released_at: datetime = at("Start of the hour in which the new one ran first.")
     baseline_starts_at: datetime = at("From when on the baseline's executions count.")
-    baseline_runs: int = count("Executions of the baseline that tell of the measure.")
-    candidate_runs: int = count("Executions of the new one, likewise.")
-    baseline_value: float | None = number(
-        "Value of the baseline: a share from 0 to 1, seconds, tokens or US dollars. Null where nothing tells of it."
+    n_from: int = count("Executions of the baseline that tell of the measure.")
+    n_to: int = count("Executions of the new one, likewise.")
+    estimate_from: float | None = number(
+        "Value of the baseline: a share from 0 to 1, seconds, milliseconds where the measure says so, tokens or "
+        "US dollars. Null where nothing tells of it."
     )
-    candidate_value: float | None = number("Value of the new one, likewise.")
+    estimate_to: float | None = number("Value of the new one, likewise.")
     difference: float | None = number(
-        "Of shares candidate_value - baseline_value, of the others candidate_value / baseline_value - 1."
+        "Of shares estimate_to - estimate_from, of the others estimate_to / estimate_from - 1."
     )
-    difference_low: float | None = number(
+    low: float | None = number(
         "Lower end of the 95% confidence sequence of the difference. Null where there is none yet."
     )
-    difference_high: float | None = number("Upper end, likewise.")
+    high: float | None = number("Upper end, likewise.")
     margin: float = number("Largest difference that does not matter, in either direction; of ratios, of their factor.")
-    verdict: str = text("`better`, `worse`, `no_difference` (none that matters) or `not_enough_yet`.")
-    more_runs: int | None = count("About how many more executions of the new one a verdict needs; null with one.")
+    verdict: str = text("`better`, `worse`, `no_difference` (none that matters) or `not_enough`.")
+    more_runs: int | None = count(
+        "About how many more executions of the new one a verdict needs; null with one, or where the old one lacks some."
+    )
     mix_shift: float | None = number(
         "Share of executions, 0 to 1, that would have to be of other tasks for both to run the same mix of them. Null "
         "where tasks are not known."

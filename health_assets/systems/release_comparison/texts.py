@@ -1,6 +1,6 @@
 """Comparisons as people read them: values with their units, differences with their intervals, verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from health_assets.core.wording import counted, dollars, duration, share
 from health_assets.systems.release_comparison.comparisons import Comparison
@@ -38,7 +38,9 @@ def value_text(measure: str, value: float | None) -> str:
         return NOTHING
     if measure in SHARES:
         return share(value)
-    if measure == RUNTIME or measure in PERCENTS:
+    if measure in PERCENTS:
+        return duration(value / 1e3)
+    if measure == RUNTIME:
         return duration(value)
     if measure == TOKENS:
         return f"{value:,.0f}"
@@ -51,9 +53,9 @@ def difference_text(row: Comparison) -> str:
         return NOTHING
     decimals, unit = (1, " points") if row["measure"] in SHARES else (0, "%")
     text = f"{100 * row['difference']:+,.{decimals}f}{unit}"
-    if row["difference_low"] is None:
+    if row["low"] is None:
         return text
-    low, high = (f"{100 * row[end]:+,.{decimals}f}" for end in ("difference_low", "difference_high"))
+    low, high = (f"{100 * row[end]:+,.{decimals}f}" for end in ("low", "high"))
     return f"{text} ({low} to {high})"
 
 
@@ -80,21 +82,27 @@ def summary(rows: Sequence[Comparison]) -> str:
     for verdict, words in (WORSE, "worse in"), (BETTER, "better in"), (SAME, "no difference that matters in"):
         if names := [NAMES[row["measure"]] for row in rows if row["verdict"] == verdict]:
             parts.append(f"{words} {', '.join(names)}")
-    runs = max(row["candidate_runs"] for row in rows)
-    before = max(row["baseline_runs"] for row in rows)
+    runs = max(row["n_to"] for row in rows)
+    before = max(row["n_from"] for row in rows)
     text = "; ".join(parts) or "not enough runs yet"
     return f"{text[0].upper()}{text[1:]}. From {counted(runs, 'run')} of the new one and {before:,} of the one before."
 
 
-def mix_text(row: Comparison) -> str | None:
-    """What to know of a release that ran another mix of tasks; None where it did not, or tasks are not known."""
+def mix_text(row: Comparison, measures: Collection[str]) -> str | None:
+    """What to know of a release that ran another mix of tasks; None where it did not, or tasks are not known.
+
+    Args:
+        row: a comparison of the release.
+        measures: all that it is compared by.
+    """
     if not row["is_mix_changed"]:
         return None
-    moved = share(row["mix_shift"])
-    return f"another mix of tasks than before ({moved} of its runs): see '{NAMES[SAME_TASKS]}'"
+    has_same = SAME_TASKS in measures
+    then = f"see '{NAMES[SAME_TASKS]}'" if has_same else "too few tasks are common to compare the same ones"
+    return f"another mix of tasks than before ({share(row['mix_shift'])} would have to be of other tasks): {then}"
 
 
 def sentence(row: Comparison) -> str:
     """A comparison in one line: `success rate 94% → 81%, -13.7 points (-22.3 to -5.5): worse`."""
-    values = " → ".join(value_text(row["measure"], row[name]) for name in ("baseline_value", "candidate_value"))
+    values = " → ".join(value_text(row["measure"], row[name]) for name in ("estimate_from", "estimate_to"))
     return f"{NAMES[row['measure']]} {values}, {difference_text(row)}: {verdict_text(row)}"

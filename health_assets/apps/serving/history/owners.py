@@ -48,7 +48,8 @@ def mark_fallbacks(rows: ir.Table, session: Session, hours: HourRange, rules: Ru
     rows = lookup(rows, others, ["hour", "alternative"])
     is_hidden = rows.is_of_personal.fill_null(False) | rows.is_alternative_of_personal.fill_null(False)
     marked = rows.mutate(is_public=~is_hidden).drop("is_of_personal", "is_alternative_of_personal")
-    return _with_rules(marked, session, hours, rules, ("model_calls", "executions"), rules.settings.lookback_hours)
+    length = rules.settings.window_hours + rules.settings.lookback_hours
+    return _with_rules(marked, session, hours, rules, ("model_calls", "executions"), length)
 
 
 def mark_tools(rows: ir.Table, session: Session, hours: HourRange, rules: Rules) -> ir.Table:

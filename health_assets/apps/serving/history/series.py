@@ -179,7 +179,7 @@ def _runs(session: Session, hours: HourRange) -> ir.Table:
 
 def _drifts(session: Session, hours: HourRange) -> ir.Table:
     """Agents that drift, without what tells how many agents there are."""
-    rows = _as_it_is("agent_drift")(session, hours)
+    rows = _as_it_is("drift")(session, hours)
     return rows.filter(rows.is_drifting).drop("detectors", "is_drifting")
 
 
@@ -318,7 +318,7 @@ SERIES: tuple[Series, ...] = (
         decides=lambda rules: [rules.fingerprint, rules.settings.window_hours],
     ),
     _of_agents("releases", "release_comparison"),
-    Series(name="drifts", key="agent_id", sources=("agent_drift",), rows=_drifts),
+    Series(name="drifts", key="agent_id", sources=("drift",), rows=_drifts),
     _of_agents("usage", "agent_usage"),
     _of_agents("usage_breakdown", "usage_breakdown"),
     Series(

@@ -215,8 +215,8 @@ async def releases(backend: Backend, asked: Asked, wanted: ReleasesArguments) ->
 def _release(told: Mapping[str, Any]) -> dict[str, Any]:
     """A release with a sentence for each measure."""
     return {
-        **only(told, ("dimension", "baseline", "candidate", "released_at", "verdict")),
-        "tasks": mix_text(dict(told)),
+        **only(told, ("dimension", "from_version", "to_version", "released_at", "verdict")),
+        "tasks": mix_text(dict(told), [one["measure"] for one in told["measures"]]),
         "measures": [release_sentence(dict(one)) for one in told["measures"]],
     }
 

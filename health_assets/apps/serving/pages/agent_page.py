@@ -43,8 +43,8 @@ from health_assets.systems.agent_drift.texts import sentence as drift_sentence
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 OF_DRIFT = (
-    "measure", "since", "runs", "value", "baseline_runs", "baseline_value", "limit_value", "log_evidence",
-    "cause_dimension", "cause", "cause_share",
+    "measure", "since", "runs", "value", "baseline_runs", "baseline", "limit_value", "evidence",
+    "cause_dimension", "cause", "cause_share", "hint",
 )  # fmt: skip
 SESSIONS_SHOWN = 20
 TOOLS_SHOWN = 50
@@ -154,7 +154,7 @@ def _worst_tool_first(tool: Mapping[str, Any]) -> tuple[float, int, str]:
 def _drifts(look: Look, agent_id: str) -> list[dict[str, Any]]:
     """In what the agent is worse than its own past at this hour."""
     rows = look.of("drifts", agent_id, HourRange.of(look.hour))
-    return [{name: row[name] for name in OF_DRIFT} for row in sorted(rows, key=lambda row: -row["log_evidence"])]
+    return [{name: row[name] for name in OF_DRIFT} for row in sorted(rows, key=lambda row: -row["evidence"])]
 
 
 def _row(look: Look, agent_id: str) -> dict[str, Any]:

@@ -32,8 +32,8 @@ from health_assets.systems.release_comparison.texts import (
 RELEASES_SHOWN = 6
 """Releases of an agent's page."""
 OF_MEASURE = (
-    "measure", "verdict", "baseline_value", "candidate_value", "difference", "difference_low", "difference_high",
-    "margin", "baseline_runs", "candidate_runs", "more_runs",
+    "measure", "verdict", "estimate_from", "estimate_to", "difference", "low", "high",
+    "margin", "n_from", "n_to", "more_runs",
 )  # fmt: skip
 WIDTH, HEIGHT = 200.0, 60.0
 """Of a picture, in its own units."""
@@ -58,11 +58,11 @@ def releases_of(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, A
 
 
 def _newest_first(release: Mapping[str, Any]) -> tuple[float, bool, str]:
-    return -release["released_at"].timestamp(), release["dimension"] != VERSION, release["candidate"]
+    return -release["released_at"].timestamp(), release["dimension"] != VERSION, release["to_version"]
 
 
 def _of_hour(row: Comparison) -> dict[str, Any]:
-    return {name: row[name] for name in ("hour", "difference", "difference_low", "difference_high", "verdict")}
+    return {name: row[name] for name in ("hour", "difference", "low", "high", "verdict")}
 
 
 def release_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -74,9 +74,10 @@ def release_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first = rows[0]
     measures = sorted(rows, key=lambda row: MEASURES.index(row["measure"]))
     verdict = min((row["verdict"] for row in rows), key=VERDICTS.index)
-    names = ("agent_id", "dimension", "baseline", "candidate", "released_at", "baseline_starts_at", *MIX)
+    names = ("agent_id", "dimension", "from_version", "to_version", "released_at", "baseline_starts_at")
     return {
         **{name: first[name] for name in names},
+        **{name: first.get(name) for name in MIX},  # which rows of an earlier version do not have
         "hour": first["hour"],
         "verdict": verdict,
         "measures": [{name: row[name] for name in OF_MEASURE} for row in measures],
@@ -91,8 +92,8 @@ def words(measure: Mapping[str, Any]) -> dict[str, str]:
     row = dict(measure)
     return {
         "name": NAMES[row["measure"]],
-        "before": value_text(row["measure"], row["baseline_value"]),
-        "now": value_text(row["measure"], row["candidate_value"]),
+        "before": value_text(row["measure"], row["estimate_from"]),
+        "now": value_text(row["measure"], row["estimate_to"]),
         "difference": difference_text(row),
         "verdict": verdict_text(row),
     }
@@ -117,9 +118,9 @@ class Interval:
 
 def interval(measure: Mapping[str, Any]) -> Interval | None:
     """The picture of a measure; None where there is no interval yet."""
-    if measure["difference_low"] is None:
+    if measure["low"] is None:
         return None
-    ends = sorted(_better(measure, measure[end]) for end in ("difference_low", "difference_high"))
+    ends = sorted(_better(measure, measure[end]) for end in ("low", "high"))
     margin = abs(_better(measure, measure["margin"]))
     most = 1.1 * max(*map(abs, ends), margin)
 
@@ -158,11 +159,11 @@ class Band:
 
 def band(hours: Iterable[Mapping[str, Any]]) -> Band | None:
     """The picture of a success rate over time; None where fewer than two hours have an interval."""
-    known = [one for one in hours if one["difference_low"] is not None]
+    known = [one for one in hours if one["low"] is not None]
     if len(known) < 2:
         return None
-    low = min(0.0, *(one["difference_low"] for one in known))
-    high = max(0.0, *(one["difference_high"] for one in known))
+    low = min(0.0, *(one["low"] for one in known))
+    high = max(0.0, *(one["high"] for one in known))
     first, last = known[0]["hour"].timestamp(), known[-1]["hour"].timestamp()
 
     def height(difference: float) -> float:
@@ -172,8 +173,8 @@ def band(hours: Iterable[Mapping[str, Any]]) -> Band | None:
         x = WIDTH * (one["hour"].timestamp() - first) / (last - first)
         return f"{x:.1f},{height(one[name]):.1f}"
 
-    upper = [point(one, "difference_high") for one in known]
-    lower = [point(one, "difference_low") for one in reversed(known)]
+    upper = [point(one, "high") for one in known]
+    lower = [point(one, "low") for one in reversed(known)]
     return Band(
         outline=" ".join([*upper, *lower]),
         line=" ".join(point(one, "difference") for one in known),
