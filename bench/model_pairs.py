@@ -112,9 +112,10 @@ def _intervals(succeeded: NDArray[np.bool_], is_second: NDArray[np.bool_]) -> tu
         columns[f"{side}_executions"] = np.cumsum(is_own, axis=1).astype(float)
         columns[f"{side}_successes"] = np.cumsum(is_own & succeeded, axis=1).astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        measured = success_rates(columns)
+        measured = success_rates({name: values.ravel() for name, values in columns.items()})
+    low, high = (end.reshape(succeeded.shape) for end in (measured.low, measured.high))
     is_compared = (columns["baseline_executions"] > 0) & (columns["candidate_executions"] > 0)
-    return np.where(is_compared, measured.low, -1.0), np.where(is_compared, measured.high, 1.0)
+    return np.where(is_compared, low, -1.0), np.where(is_compared, high, 1.0)
 
 
 def main() -> None:

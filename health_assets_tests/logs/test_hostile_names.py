@@ -74,7 +74,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
         "status": "degraded", "response_ratio": 0.7, "sample_count": 100, "latency_p99_ms": 10.0,
         "measurement_window_seconds": 86_400,
     }  # fmt: skip
-    rows["drift"][0] |= {"measure": "success_rate", "is_drifting": True, "cause_share": 0.8}
+    rows["drift"][0] |= {"measure": "success_rate", "is_drifting": True, "cause_share": 0.8, "evidence": 12.5}
     rows["model_fallback"][0] |= {"failures": 4, "compared_calls": 6, "compared_failures": 3}
     rows["model_fallback"][0] |= {
         f"{name}_failures_{end}": 1.0 for name in ("avoided", "added") for end in ("low", "high")

@@ -655,7 +655,6 @@ def _breaks_of_releases() -> Iterator[Break]:
     for assignment, check in [
         ("low = NULL", "intervals_have_two_ends"),
         ("low = NULL, high = NULL", "intervals_have_two_ends"),
-        ("more_runs = NULL", "more_runs_come_without_a_verdict"),
         ("verdict = 'worse'", "more_runs_come_without_a_verdict"),
         ("difference = difference + 0.25", "differences_agree_with_the_values"),
         ("mix_shift = 0.5, is_mix_changed = NULL", "mixes_are_told_with_their_difference"),

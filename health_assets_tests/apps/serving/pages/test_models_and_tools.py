@@ -110,7 +110,7 @@ def test_the_page_says_what_a_fallback_might_have_done_with_failed_calls(world: 
     assert [tuple(row[name] for name in names)] == expected
     assert expected[0][:3] == ("shaky", "rare", 3)
     text = html(world, page)
-    assert "1.0 to 3.0" in text and "2 of 2" in text
+    assert "0.7 to 3.0" in text and "2 of 2" in text
     assert CAVEAT in text
 
 
