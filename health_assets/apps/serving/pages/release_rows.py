@@ -54,7 +54,7 @@ def releases_of(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, A
         last = max(row["hour"] for row in rows)
         by_hour = [_of_hour(row) for row in rows if row["measure"] == SUCCESS_RATE]
         told.append({**release_of([row for row in rows if row["hour"] == last]), "hours": by_hour})
-    return sorted(told, key=_newest_first)
+    return sorted(with_changed_together(told), key=_newest_first)
 
 
 def _newest_first(release: Mapping[str, Any]) -> tuple[float, bool, str]:
@@ -82,6 +82,22 @@ def release_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "verdict": verdict,
         "measures": [{name: row[name] for name in OF_MEASURE} for row in measures],
     }
+
+
+def with_changed_together(releases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Releases with `changed_with`, what else of the agent is new since the same hour: nobody can tell which it was."""
+    return [
+        one
+        | {
+            "changed_with": [
+                {"dimension": other["dimension"], "to_version": other["to_version"]}
+                for other in releases
+                if (other["agent_id"], other["released_at"]) == (one["agent_id"], one["released_at"])
+                and other["dimension"] != one["dimension"]
+            ]
+        }
+        for one in releases
+    ]
 
 
 # -- texts and pictures ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pages_of
 from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
-from health_assets.apps.serving.pages.release_rows import FOR_TEMPLATES, release_of
+from health_assets.apps.serving.pages.release_rows import FOR_TEMPLATES, release_of, with_changed_together
 from health_assets.systems.release_comparison.comparisons import PAIR, by_pair, key_of
 from health_assets.systems.release_comparison.names import VERDICTS
 
@@ -95,5 +95,6 @@ def _listed(rows: pa.Table, page: pa.Table) -> list[dict[str, Any]]:
         key_of(measures[0]): measures
         for measures in by_pair(rows.filter(pc.is_in(rows.column("agent_id"), value_set=agents)).to_pylist())
     }
-    found = [own[key_of(row)] for row in page.to_pylist()]
-    return [{**release_of(measures), "team": measures[0].get("team")} for measures in found]
+    releases = {key: release_of(measures) | {"team": measures[0].get("team")} for key, measures in own.items()}
+    told = {key_of(one): one for one in with_changed_together([*releases.values()])}
+    return [told[key_of(row)] for row in page.to_pylist()]

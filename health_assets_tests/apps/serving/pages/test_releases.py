@@ -9,7 +9,7 @@ import pytest
 
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.look import Look
-from health_assets.apps.serving.pages.release_rows import HEIGHT, WIDTH, band, interval
+from health_assets.apps.serving.pages.release_rows import HEIGHT, WIDTH, band, interval, with_changed_together
 from health_assets.apps.serving.pages.releases_page import Wanted, releases_page
 from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.hours import HOUR, HourRange
@@ -18,7 +18,7 @@ from health_assets_tests.support.alerts_made import drift, insert
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.mcp_clients import over_http
 from health_assets_tests.support.pages_made import World, world_of
-from health_assets_tests.support.projects import Project
+from health_assets_tests.support.projects import Project, Row
 from health_assets_tests.support.session_pages_made import html_of
 
 HOURS = HourRange(START, START + 5 * HOUR)
@@ -196,3 +196,16 @@ def test_a_release_that_ran_other_tasks_says_so(world: World) -> None:
     page = releases_page(look, Wanted(text="slows"))
     page.told["listed"][0] |= {"is_mix_changed": True, "mix_shift": 0.4}
     assert "It ran another mix of tasks than before (40% would have to be of other tasks): " in html_of(page, look)
+
+
+def test_a_model_that_changed_in_the_same_hour_as_the_version_is_named_beside_it() -> None:
+    def release(agent_id: str, dimension: str, to_version: str, hour: int) -> Row:
+        at = START + hour * HOUR
+        return {"agent_id": agent_id, "dimension": dimension, "to_version": to_version, "released_at": at}
+
+    releases = [
+        release("a", "version", "2", 1), release("a", "model", "large", 1), release("a", "model", "huge", 2),
+        release("b", "model", "large", 1),
+    ]  # fmt: skip
+    found = [[other["to_version"] for other in one["changed_with"]] for one in with_changed_together(releases)]
+    assert found == [["large"], ["2"], [], []]
