@@ -33,7 +33,7 @@ OUTSIDE = (
     'files[("raw logs")] --> raw_logs',
     'registry[("registry of agents<br/>.yaml")] --> agent_probes',
     "agent_now & agent_health & score_evidence & error_budget & agent_health_state & model_health & agent_probes & "
-    "release_comparison & agent_drift & expectation_results -- rules --> alerts -- channels --> "
+    "release_comparison & drift & expectation_results -- rules --> alerts -- channels --> "
     'told[["Slack, pagers, webhook, e-mail"]]',
 )
 """What is no asset: files, and what rules read."""
