@@ -9,8 +9,6 @@ by key within a file, so that readers skip what they do not look for.
 
 import fcntl
 import hashlib
-import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +17,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import tenacity
 from ibis import ir
 
+from health_assets.core.durable_files import replace_file, sync_files
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.hours import HourRange
 from health_assets.core.private_files import make_private_folder, private_files
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
@@ -35,7 +35,6 @@ from health_assets.warehouse.engines.published.manifest import (
     PublishedFile,
     PublishedTable,
     read_manifest,
-    replace_file,
     write_manifest,
 )
 from health_assets.warehouse.engines.published.views import VIEWS, views_sql
@@ -43,9 +42,7 @@ from health_assets.warehouse.location import MANIFEST, ledger_of, warehouse_name
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.write_marks import DAY as DAY_FORMAT
-from health_assets.warehouse.write_marks import HOUR as HOUR_FORMAT
-from health_assets.warehouse.write_marks import Marks, write_marks
+from health_assets.warehouse.write_marks import Marks, hours_of_period, write_marks
 
 ROWS_PER_GROUP = 65_536
 LOCK = "publishing.lock"
@@ -192,7 +189,7 @@ class _Writer:
             path, rows = f"{name}/{ALL}.{self._version}.parquet", session.table(name)
         else:
             path = f"{name}/day={period[:10]}/{period[11:] or 'day'}.{self._version}.parquet"
-            rows = _rows_of(session, name, hours_of(period))
+            rows = _rows_of(session, name, hours_of_period(period))
         try:
             count = _write_rows(self._folder / path, session, _plain(rows, name).order_by(key_of(name)))
         except OSError as error:  # told here, where nobody takes it for one of the warehouse's disk
@@ -205,13 +202,7 @@ class _Writer:
 
     def make_durable(self) -> None:
         """Wait until the disk has what was written."""
-        files = [self._folder / file.path for file in self.written]
-        for path in (*files, *{file.parent for file in files}):
-            opened = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(opened)
-            finally:
-                os.close(opened)
+        sync_files(self._folder / file.path for file in self.written)
 
 
 def _write_rows(path: Path, session: Session, rows: ir.Table) -> int:
@@ -237,14 +228,6 @@ def _plain(rows: ir.Table, table: str) -> ir.Table:
     """Rows in types that every reader of Parquet knows: JSON as its text."""
     texts = {name: rows[name].cast("string") for name, kind, *_ in describe(table) if kind == "json"}
     return rows.mutate(**texts) if texts else rows
-
-
-def hours_of(period: str) -> HourRange:
-    """The hours of a day or of an hour, as a manifest names them."""
-    if len(period) > len("2026-06-07"):
-        return HourRange.of(datetime.strptime(period, HOUR_FORMAT).replace(tzinfo=UTC))
-    day = datetime.strptime(period, DAY_FORMAT).replace(tzinfo=UTC)
-    return HourRange(day, day + 24 * HOUR)
 
 
 def _rows_of(session: Session, table: str, hours: HourRange) -> ir.Table:
@@ -276,15 +259,16 @@ def _locked(folder: Path, patience_s: float) -> Iterator[None]:
     if there and not there & {MANIFEST, LOCK}:
         raise HealthAssetsError(f"{folder} holds other files; HEALTH_PUBLISHED must name a folder of its own")
     with (folder / LOCK).open("w") as file:
-        deadline = time.monotonic() + patience_s
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise HealthAssetsError(f"another process publishes in {folder}") from None
-                time.sleep(LOOK_S)
+        waiting = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(BlockingIOError),
+            wait=tenacity.wait_fixed(LOOK_S),
+            stop=tenacity.stop_after_delay(patience_s),
+            reraise=True,
+        )
+        try:
+            waiting(fcntl.flock, file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HealthAssetsError(f"another process publishes in {folder}") from None
         yield
 
 

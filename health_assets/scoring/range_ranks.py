@@ -1,4 +1,4 @@
-"""The k-th smallest number of any stretch of an array: for many stretches at once, without sorting those that overlap.
+"""The k-th smallest number of each of many stretches of an array, without sorting those that overlap.
 
 A wavelet matrix (Claude and Navarro, "The wavelet matrix", 2012): bit by bit from the highest on, numbers with a 0 move
 before those with a 1 and otherwise keep their order. How many zeros stand before a place tells where a stretch moves

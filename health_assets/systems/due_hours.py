@@ -13,7 +13,6 @@ from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous, fl
 from health_assets.core.settings import Settings
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import is_among
-from health_assets.pipeline.derived import Derived
 from health_assets.pipeline.fingerprints import RECORDS, upstream
 from health_assets.pipeline.first_hour import EARLIEST
 from health_assets.pipeline.planning import catch_up, late_ranges, newest_finished_hour
@@ -167,7 +166,11 @@ def late_hours(
         under_way: hours that another run makes, and that are left to it.
         tables: the assets that runs can make.
     """
-    systems = [system for system, assets in SYSTEMS.items() if all(one.name in tables for one in _of_runs(assets))]
+    systems = [
+        system
+        for system, assets in SYSTEMS.items()
+        if all(asset.name in tables for asset in assets if not asset.is_external)
+    ]
     last = PartitionStates(session).newest(SCORED_ASSET, now) or newest
     known = HourRange(min(settings.first_hour or EARLIEST, last), last + HOUR)
     start = first_late_hour(session, settings, known.start, now)
@@ -186,10 +189,6 @@ def late_hours(
         dedup_key = f"{results.system} {results.version} {len(results.due)}"
         due += _runs(session, results.newest(made), (results.system,), dedup_key)
     return due
-
-
-def _of_runs(assets: Iterable[Derived]) -> list[Derived]:
-    return [asset for asset in assets if not asset.is_external]
 
 
 def _runs(

@@ -81,7 +81,6 @@ class Warehouse:
         spark_ui: str | None = None,
     ) -> None:
         self._guard = guard
-        self._is_read_only = not is_spark(url) and not is_postgres(url) and is_published(path_of(url))
 
         def opened(place: str, *, is_ledger: bool = False) -> Place:
             """A database, which keeps a whole warehouse or the account of a lake."""
@@ -162,7 +161,7 @@ class Warehouse:
     @property
     def is_read_only(self) -> bool:
         """Whether it is published tables."""
-        return self._is_read_only
+        return getattr(self._place, "is_read_only", False)
 
     @property
     def is_distributed(self) -> bool:

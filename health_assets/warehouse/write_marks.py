@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from health_assets.core.hours import EVER
+from health_assets.core.hours import EVER, HOUR, HourRange
 from health_assets.schema.catalog import columns_of
 from health_assets.warehouse.session import Session
 
 DAYS_BY_HOUR = 2
 """The newest UTC days with any hour that are told hour by hour: late lines come for the last hours of a day, too."""
-DAY, HOUR = "%Y-%m-%d", "%Y-%m-%dT%H"
+DAY_FORMAT, HOUR_FORMAT = "%Y-%m-%d", "%Y-%m-%dT%H"
 
 Marks = dict[str, str]
 """By period, a UTC day (`2026-06-07`) or one of its hours (`2026-06-07T14`), a digest."""
@@ -34,12 +34,20 @@ def write_marks(session: Session, tables: Iterable[str]) -> dict[str, Marks]:
         return {table: {} for table in tables}
     newest_day = newest.astimezone(UTC).replace(hour=0, tzinfo=None)
     by_hour_from = newest_day - timedelta(days=DAYS_BY_HOUR - 1)
-    of_assets = _of_assets(session, "hour", by_hour_from, HOUR)
-    for asset, days in _of_assets(session, "day", by_hour_from, DAY).items():
+    of_assets = _of_assets(session, "hour", by_hour_from, HOUR_FORMAT)
+    for asset, days in _of_assets(session, "day", by_hour_from, DAY_FORMAT).items():
         of_assets.setdefault(asset, {}).update(days)
     return {
         table: of_assets[table] if table in of_assets else _of_rows(session, table, by_hour_from) for table in tables
     }
+
+
+def hours_of_period(period: str) -> HourRange:
+    """The hours of a day or of an hour, as marks name them."""
+    if "T" in period:
+        return HourRange.of(datetime.strptime(period, HOUR_FORMAT).replace(tzinfo=UTC))
+    day = datetime.strptime(period, DAY_FORMAT).replace(tzinfo=UTC)
+    return HourRange(day, day + 24 * HOUR)
 
 
 def _of_assets(session: Session, unit: str, by_hour_from: datetime, shown: str) -> dict[str, Marks]:
@@ -65,7 +73,7 @@ def _of_rows(session: Session, table: str, by_hour_from: datetime) -> Marks:
     for hour, digest in sorted(session.digests(table, EVER).items()):
         start = hour.astimezone(UTC)
         is_by_hour = start.replace(tzinfo=None) >= by_hour_from
-        periods[f"{start:{HOUR if is_by_hour else DAY}}"].append([start, digest])
+        periods[f"{start:{HOUR_FORMAT if is_by_hour else DAY_FORMAT}}"].append([start, digest])
     return {period: _digest(known) for period, known in periods.items()}
 
 

@@ -45,7 +45,7 @@ def replayed_calls(source: Source) -> ir.Table:
 
 
 def hours_of_replayed_calls(source: Source) -> pd.DataFrame:
-    """`hours`, with the calls and failures that the parts count of their models, and those that are recorded."""
+    """`hours`, with calls and failures of their models by the components and by the records."""
     parts, calls = (source.session.hours_of(name, source.hours) for name in ("fallback_components", "model_calls"))
     sums = source.facts(parts, _.calls.sum(), _.failures.sum())
     frame = with_facts(hours(source), ["calls_in_parts", "failures_in_parts"], sums)

@@ -10,7 +10,6 @@ names no file before the disk has it.
 """
 
 import json
-import os
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -24,6 +23,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from health_assets.core.durable_files import replace_file, sync_files
 from health_assets.core.hours import HourRange
 
 FORMAT = 2
@@ -175,12 +175,7 @@ def _account_of(told: Any) -> Account:
 
 def write_account(folder: Path, account: Account) -> None:
     """Replace the account of a folder; whoever reads it meanwhile has the old one or the new one."""
-    fresh = folder / f"{ACCOUNT}.new"
-    with fresh.open("w") as file:
-        file.write(account.dumps())
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.rename(folder / ACCOUNT)
+    replace_file(folder / ACCOUNT, account.dumps())
 
 
 def make_durable(folder: Path, paths: Iterable[str]) -> None:
@@ -190,13 +185,7 @@ def make_durable(folder: Path, paths: Iterable[str]) -> None:
         OSError: they cannot be written.
     """
     files = [folder / path for path in paths]
-    indexes = [index for file in files if (index := index_of(file)).exists()]
-    for path in (*files, *indexes, *{file.parent for file in files}):
-        opened = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+    sync_files([*files, *(index for file in files if (index := index_of(file)).exists())])
 
 
 def write_rows(path: Path, batches: pa.RecordBatchReader, key: str | None) -> None:

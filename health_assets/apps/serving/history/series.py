@@ -362,7 +362,7 @@ SERIES: tuple[Series, ...] = (
         sources=("model_fallback",),
         rows=_as_it_is("model_fallback"),
         more=mark_fallbacks,
-        decides=lambda rules: [rules.fingerprint, rules.settings.lookback_hours],
+        decides=lambda rules: [rules.fingerprint, rules.settings.window_hours, rules.settings.lookback_hours],
     ),
     Series(
         name="survey", key=None, sources=("survey_summary", "agent_probes"), rows=_survey

@@ -44,6 +44,18 @@ _NOT_OURS = "not a valid DuckDB database file"
 _DECLARED_TYPES = {spelled: kind for kind, spelled in TYPES.items()}
 
 
+SESSION_SETTINGS = "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false"
+
+
+def config_of(memory_limit: str) -> dict[str, Any]:
+    """What every DuckDB of ours is started with."""
+    return {
+        "memory_limit": memory_limit,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+
+
 class DuckDBSession(Session):
     """One transaction on a DuckDB file.
 
@@ -178,10 +190,7 @@ class DuckDBFile:
                     for path in (self.path, Path(f"{self.path}.wal")):
                         shut_out_others(path)
                 # a shared DuckDB still has the threads of the session before
-                connection.execute(
-                    "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false; "
-                    "RESET threads"
-                )
+                connection.execute(f"{SESSION_SETTINGS}; RESET threads")
                 connection.execute("BEGIN")
                 self._prepare(connection, mode)
                 yield DuckDBSession(connection)
@@ -204,11 +213,7 @@ class DuckDBFile:
 
     @property
     def _config(self) -> dict[str, Any]:
-        return {
-            "memory_limit": self._memory_limit,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
+        return config_of(self._memory_limit)
 
     def _prepare(self, connection: duckdb.DuckDBPyConnection, mode: Literal["read", "write"]) -> None:
         """Refuse what is not ours or of an unknown version; let the session see today's tables of what is older."""

@@ -7,13 +7,13 @@ A published file never changes. A reader that opened one manifest finds its file
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from health_assets.core.durable_files import replace_file
 from health_assets.core.errors import HealthAssetsError
 from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION
 from health_assets.warehouse.location import MANIFEST
@@ -143,23 +143,9 @@ def _manifest_of(told: Mapping[str, Any]) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace the manifest of a folder; whoever reads it meanwhile has the old one or the new one.
+    """Replace the manifest of a folder.
 
     Raises:
         OSError: it cannot be written.
     """
     replace_file(folder / MANIFEST, manifest.dumps())
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Replace a file as a whole, durably.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.rename(path)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -18,7 +17,7 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.sql_text import quoted
 from health_assets.core.temporary import temporary_folder
 from health_assets.schema.catalog import ALL_TABLES, SCHEMA_VERSION, describe
-from health_assets.warehouse.engines.duckdb.store import DuckDBSession
+from health_assets.warehouse.engines.duckdb.store import SESSION_SETTINGS, DuckDBSession, config_of
 from health_assets.warehouse.engines.duckdb.tables import TYPES
 from health_assets.warehouse.engines.published.manifest import Manifest, PublishedTable, read_manifest
 from health_assets.warehouse.session import Session
@@ -40,6 +39,8 @@ class PublishedTables:
         folder: the folder.
         memory_limit: most memory that DuckDB may use before it spills to disk, like `3GB`.
     """
+
+    is_read_only = True
 
     def __init__(self, folder: Path, memory_limit: str) -> None:
         self.path = folder.resolve()
@@ -67,17 +68,9 @@ class PublishedTables:
         if manifest is None:
             raise NoWarehouseError(f"there are no published tables in {self.path} yet")
         with temporary_folder("published-") as spilled, self._translated_errors(manifest):
-            config: dict[str, Any] = {
-                "memory_limit": self._memory_limit,
-                "temp_directory": str(spilled),
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-            }
+            config = config_of(self._memory_limit) | {"temp_directory": str(spilled)}
             with duckdb.connect(config=config) as connection:
-                connection.execute(
-                    "SET TimeZone = 'UTC'; SET preserve_insertion_order = false; SET enable_progress_bar = false; "
-                    "SET parquet_metadata_cache = true"
-                )
+                connection.execute(f"{SESSION_SETTINGS}; SET parquet_metadata_cache = true")
                 for table in ALL_TABLES:
                     self._create_view(connection, table, manifest)
                 yield DuckDBSession(connection)
