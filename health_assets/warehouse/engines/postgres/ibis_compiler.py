@@ -48,7 +48,9 @@ class _AsOnDuckDB(PostgresCompiler):
         # of a member that stands there twice DuckDB takes the first, and `->>` the last
         members = "json_each_text(element) WITH ORDINALITY AS member(name, value, place)"
         value = f"SELECT value FROM {members} WHERE name = '{name}' ORDER BY place LIMIT 1"
-        elements = f"SELECT ({value}) FROM json_array_elements({document.sql('postgres')}) AS element"
+        # a table of memory has its JSON as text
+        listed = f"json_array_elements(CAST({document.sql('postgres')} AS json))"
+        elements = f"SELECT ({value}) FROM {listed} AS element"
         return self.f.array(sg.parse_one(elements, dialect="postgres"))
 
 
