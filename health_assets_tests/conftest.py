@@ -22,6 +22,7 @@ settings.register_profile("explore", derandomize=False, **_ALWAYS)
 settings.load_profile(os.getenv("HYPOTHESIS_PROFILE", "ci"))
 os.environ["XDG_CACHE_HOME"] = str(lasting_folder())  # no test knows SQL that other tests, or a developer, compiled
 os.environ["HEALTH_PRICES"] = "off"
+os.environ["HEALTH_PUBLISHED"] = "off"
 os.environ["HEALTH_DIGEST_SALT"] = SALT  # of fixtures of modules; tests have it by `_no_settings_of_the_developer`
 
 
@@ -66,6 +67,7 @@ def _no_settings_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HEALTH_DIGEST_SALT", SALT)  # warehouses are compared with each other
     monkeypatch.setenv("HEALTH_PRICES", "off")  # a new price list changes no expected value; tests of prices set it
+    monkeypatch.setenv("HEALTH_PUBLISHED", "off")  # tests of published tables turn it on
 
 
 @pytest.fixture(autouse=True)

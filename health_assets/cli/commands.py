@@ -17,6 +17,7 @@ from health_assets.apps.serving.audit import audited, warehouse_name
 from health_assets.cli.alerts_commands import alerts_app
 from health_assets.cli.format_commands import formats, inspect
 from health_assets.cli.materializing import hours_asked_for, materialize_hours
+from health_assets.cli.publishing_commands import publish, publish_first
 from health_assets.cli.release_commands import compare, gate
 from health_assets.cli.speaking import (
     RawOption,
@@ -64,6 +65,7 @@ app.command()(inspect)
 app.command()(formats)
 app.command()(compare)
 app.command()(gate)
+app.command()(publish)
 McpRole = Literal["read", "operate"]
 DEMO_FOLDER = Path("data/demo")
 JSON_WIDTH = 200
@@ -178,24 +180,6 @@ def prune(
             pruned = prune_now(Pipeline(settings=settings, write_lock=write_lock), older_than_days)
         print_pruned(console, pruned)
         publish_where_wanted(settings)
-
-
-@app.command()
-def publish(
-    folder: Annotated[Path | None, typer.Option(help="Where to publish (HEALTH_PUBLISHED).")] = None,
-    warehouse: WarehouseOption = None,
-) -> None:
-    """Publish what has changed of the tables as Parquet files, as every run does where HEALTH_PUBLISHED is set."""
-    with readable_errors():
-        settings = settings_of(None, None, warehouse)
-        place = folder or settings.published
-        if place is None:
-            raise HealthAssetsError("nothing says where to publish; use --folder or HEALTH_PUBLISHED")
-        with console.status("publishing"), without_collections():
-            from health_assets.pipeline.publishing import publish as publish_tables
-
-            done = publish_tables(settings, place)
-        console.print(str(done), markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -410,6 +394,7 @@ def serve(
         if settings.serve_tls_key is not None and settings.serve_tls_cert is None:
             raise HealthAssetsError("--tls-key needs --tls-cert, the certificate that it belongs to")
         _require_targets(settings)
+        publish_first(settings)
         serve_until_stopped(
             settings, settings.serve_host, settings.serve_port, tell, settings.serve_tls_cert, settings.serve_tls_key
         )
@@ -434,6 +419,7 @@ def mcp(
             from health_assets.apps.serving.mcp_server.over_stdio import serve_stdio
         except ModuleNotFoundError as error:
             raise HealthAssetsError(NO_SDK) from error
+        publish_first(settings)
         serve_stdio(settings, role, current_user(), say)
 
 

@@ -81,8 +81,8 @@ def run_hours(
             )
         else:
             error, was_stopped = _run_here(pipeline, plan, take, collector)
-            if not was_stopped:
-                collector.publishing_error = _publish(settings)
+        if not was_stopped:  # by Dagster, too: its last asset is left out where a step before it fails
+            collector.publishing_error = _publish(settings)
     keep_compiled_sql()
     return collector.outcome(hours, error, was_stopped=was_stopped)
 

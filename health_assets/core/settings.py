@@ -162,10 +162,10 @@ class Settings(BaseSettings):
         description="Of a [Spark](spark.md) cluster, the address of its own web page, such as `http://spark:4040`, to "
         "which what a step materializes is linked.",
     )
-    published: Path | None = Field(
+    published: Path | Literal["off"] | None = Field(
         None,
-        description="Folder in which every run [publishes](published-tables.md) the tables as Parquet files; without "
-        "one, none are.",
+        description="Folder in which every run [publishes](published-tables.md) the tables as Parquet files: by "
+        "default one beside a DuckDB file (`data/health.duckdb.published`), none for a database; `off` for none.",
     )
     window_hours: int = Field(24, ge=1, le=24 * 366, description="Length of the evaluation window.")
     lookback_hours: int = Field(168, ge=1, le=24 * 366, description="How long an agent stays known after an event.")

@@ -29,6 +29,7 @@ from health_assets.pipeline.first_hour import EARLIEST, first_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS, require_known_systems
+from health_assets.warehouse.location import published_folder
 
 JOB = "materialize_hours"
 FRESHNESS_JOB = "check_freshness"
@@ -72,7 +73,7 @@ def build_definitions(
     assets = linked(due_every_hour(shown_as_stored_in(settings.warehouse, own_assets), settings), settings)
     has_survey = not defined or SURVEY in defined
     own_surveyed = [survey_assets(partitions, placement)] if has_survey else []
-    if settings.published is not None:
+    if published_folder(settings) is not None:
         assets.append(published_tables(sorted(tables), partitions, placement))
     surveyed = linked(shown_as_stored_in(settings.warehouse, own_surveyed), settings)
     names = {job: placement.name(job) for job in (JOB, FRESHNESS_JOB, SURVEY_JOB)}

@@ -1,4 +1,4 @@
-"""The asset of the published tables: the last step of a run where HEALTH_PUBLISHED names a folder.
+"""The asset of the published tables: the last step of a run where tables are published.
 
 What belongs here: the asset and its metadata. What does not: publishing (`pipeline.publishing`).
 """
@@ -45,7 +45,7 @@ def published_tables(
         with readable_failures():
             done = publish_where_wanted(placement.pipeline(context).settings)
         if done is None:
-            raise dg.Failure("HEALTH_PUBLISHED names no folder", allow_retries=False)
+            raise dg.Failure("HEALTH_PUBLISHED is off", allow_retries=False)
         return dg.MaterializeResult(
             metadata={
                 "folder": dg.MetadataValue.path(str(done.folder)),

@@ -26,6 +26,7 @@ from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
 from health_assets.pipeline.log_files import known_files
 from health_assets.pipeline.log_ingestion import TooMuchToLoadError, load_new_logs
 from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.pipeline.publishing import unpublished
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
@@ -33,7 +34,7 @@ from health_assets.systems.due_hours import DueRun, first_late_hour, late_hours
 from health_assets.systems.formula_versions import older_results
 from health_assets.warehouse.file_ledger import FileLedger, LostLines
 from health_assets.warehouse.ledger import Ledger
-from health_assets.warehouse.location import is_spark
+from health_assets.warehouse.location import is_spark, published_folder
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.session import Session
 
@@ -56,7 +57,7 @@ def late_logs_sensor(
     The state is in the warehouse: hours are requested for as long as their tables disagree with the tables that they
     are made from, so nothing is lost when a run fails. Hours of any run of the job that is under way are left to it,
     and the same disagreement is requested once an hour at most. What older versions of the formulas made is requested
-    by system, the newest hours first and so many at a time.
+    by system, the newest hours first and so many at a time. Where nothing else is due, what is not published is.
 
     Args:
         job_name: the job that materializes hours.
@@ -96,8 +97,10 @@ def late_logs_sensor(
             requests = _loaded(context, pipeline, newest)
             with pipeline.read() as session:
                 late = late_hours(session, settings, newest, now, under_way, tables)
-                last_assets = [PUBLISHED_TABLES] if settings.published else []
+                last_assets = [PUBLISHED_TABLES] if published_folder(settings) else []
                 requests += [_request(now, one, last_assets, placement) for one in late]
+                if not (requests or unfinished):
+                    requests = _publishing(session, settings, newest, placement)
                 if requests:
                     return dg.SensorResult(requests)
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
@@ -146,6 +149,21 @@ def _request(now: datetime, due: DueRun, last_assets: Sequence[str], placement: 
         tags={**hours_tags(due.hours), ONLY_STALE_TAG: "true"},
         asset_selection=placement.keys(assets) or None,
     )
+
+
+def _publishing(session: Session, settings: Settings, newest: datetime, placement: Placement) -> list[dg.RunRequest]:
+    """A run that publishes, where something is not published: after a failed run, or one of other assets alone."""
+    folder = published_folder(settings)
+    missing = None if folder is None else unpublished(session, folder)
+    if missing is None:
+        return []
+    return [
+        dg.RunRequest(
+            run_key=f"publish {missing}",
+            tags={**hours_tags(HourRange.of(newest)), ONLY_STALE_TAG: "true"},
+            asset_selection=placement.keys([PUBLISHED_TABLES]),
+        )
+    ]
 
 
 def _agreement(session: Session, settings: Settings, newest: datetime, now: datetime) -> str:

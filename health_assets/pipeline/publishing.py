@@ -9,20 +9,23 @@ by key within a file, so that readers skip what they do not look for.
 
 import fcntl
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import tenacity
 from ibis import ir
 
 from health_assets.core.durable_files import replace_file, sync_files
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.hours import HourRange
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.private_files import make_private_folder, private_files
 from health_assets.core.settings import Settings
 from health_assets.core.wording import counted
@@ -38,16 +41,18 @@ from health_assets.warehouse.engines.published.manifest import (
     write_manifest,
 )
 from health_assets.warehouse.engines.published.views import VIEWS, views_sql
-from health_assets.warehouse.location import MANIFEST, ledger_of, warehouse_name
+from health_assets.warehouse.location import MANIFEST, ledger_of, published_folder, warehouse_name
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.write_marks import Marks, hours_of_period, write_marks
+from health_assets.warehouse.write_marks import HOUR_FORMAT, Marks, hours_of_period, write_marks
 
 ROWS_PER_GROUP = 65_536
 LOCK = "publishing.lock"
 LOOK_S = 0.1
 """How often a folder is looked at where somebody else publishes."""
+READERS_PATIENCE_S = 5.0
+"""For how long a server that starts waits for a warehouse that somebody else writes to, and who publishes then."""
 ALL = "all"
 """Period of a table without hours."""
 
@@ -77,12 +82,13 @@ class Publication:
 
 
 def publish_where_wanted(settings: Settings, patience_s: float | None = None) -> Publication | None:
-    """`publish` where HEALTH_PUBLISHED names a folder; None where it names none.
+    """`publish` in the folder of the settings; None where there is none.
 
     Raises:
         HealthAssetsError: as `publish`.
     """
-    return None if settings.published is None else publish(settings, settings.published, patience_s)
+    folder = published_folder(settings)
+    return None if folder is None else publish(settings, folder, patience_s)
 
 
 def _now() -> datetime:
@@ -115,6 +121,30 @@ def publish(
             return _publish(folder, settings, warehouse, clock)
     except OSError as error:
         raise _unwritten(folder, error) from error
+
+
+def unpublished(session: Session, folder: Path) -> str | None:
+    """A digest of what differs between the tables of the warehouse and those in the folder; None where nothing does.
+
+    Raises:
+        HealthAssetsError: the manifest is damaged.
+    """
+    manifest = read_manifest(folder, of_any_version=True) or Manifest(warehouse="", schema_version=0)
+    marks = dict(_marks(session))
+    published = {name: table.marks for name, table in manifest.tables.items()}
+    if (manifest.schema_version, published) == (SCHEMA_VERSION, marks):
+        return None
+    return hashlib.sha256(repr((manifest.version, sorted(marks.items()))).encode()).hexdigest()[:16]
+
+
+def publish_for_readers(settings: Settings, folder: Path) -> None:
+    """Publish for a server that is about to start; nothing where there is no warehouse yet.
+
+    Raises:
+        HealthAssetsError: as `publish`.
+    """
+    if Warehouse.of(settings, lock_timeout_s=READERS_PATIENCE_S).exists:
+        publish(settings, folder, READERS_PATIENCE_S)
 
 
 def _unwritten(folder: Path, error: OSError) -> HealthAssetsError:
@@ -175,52 +205,88 @@ class _Writer:
     def table(self, session: Session, name: str, before: PublishedTable | None, marks: Marks) -> PublishedTable:
         """The table as it is to be published: files of periods with other marks are written, all others kept."""
         known = before or PublishedTable()
-        after = PublishedTable(marks=marks)
-        for period, mark in marks.items():
-            is_known = known.marks.get(period) == mark
-            file = known.files.get(period) if is_known else self._write(session, name, period)
-            if file is not None:
-                after.files[period] = file
-        return after
-
-    def _write(self, session: Session, name: str, period: str) -> PublishedFile | None:
-        """Write the rows of a period; None where there are none."""
-        if period == ALL:
-            path, rows = f"{name}/{ALL}.{self._version}.parquet", session.table(name)
-        else:
-            path = f"{name}/day={period[:10]}/{period[11:] or 'day'}.{self._version}.parquet"
-            rows = _rows_of(session, name, hours_of_period(period))
+        changed = [period for period, mark in marks.items() if known.marks.get(period) != mark]
+        files = {period: file for period, file in known.files.items() if period in marks and period not in changed}
+        first = len(self.written)
         try:
-            count = _write_rows(self._folder / path, session, _plain(rows, name).order_by(key_of(name)))
+            self._write(session, name, changed)
         except OSError as error:  # told here, where nobody takes it for one of the warehouse's disk
             raise _unwritten(self._folder, error) from error
-        if not count:
-            return None
-        size_bytes = (self._folder / path).stat().st_size
-        self.written.append(PublishedFile(path=path, period=period, rows=count, size_bytes=size_bytes))
-        return self.written[-1]
+        return PublishedTable(marks=marks, files=files | {file.period: file for file in self.written[first:]})
+
+    def _write(self, session: Session, name: str, periods: Sequence[str]) -> None:
+        """Write the rows of periods; no file where there are none."""
+        hours = sorted(hours_of_period(period).start for period in periods if "T" in period)
+        for together in _read_together(session, name, hours):
+            rows = _rows_of_hours(session, name, together)
+            self._write_files(name, _by_hour(_sorted(session, name, rows, by_hour=True)))
+        for period in periods:
+            if period == ALL:
+                rows = session.table(name)
+            elif "T" not in period:
+                rows = _rows_of_day(session, name, hours_of_period(period))
+            else:
+                continue
+            self._write_files(name, ((period, batch) for batch in _sorted(session, name, rows)))
+
+    def _write_files(self, name: str, parts: Iterable[tuple[str, pa.RecordBatch]]) -> None:
+        """Write rows as they come, those of a period after each other, to a file for each."""
+        for period, own in groupby(parts, itemgetter(0)):
+            day, _, hour = period.partition("T")
+            place = ALL if period == ALL else f"day={day}/{hour or 'day'}"
+            path = f"{name}/{place}.{self._version}.parquet"
+            rows = _write_rows(self._folder / path, (batch for _, batch in own))
+            size_bytes = (self._folder / path).stat().st_size
+            self.written.append(PublishedFile(path=path, period=period, rows=rows, size_bytes=size_bytes))
 
     def make_durable(self) -> None:
         """Wait until the disk has what was written."""
         sync_files(self._folder / file.path for file in self.written)
 
 
-def _write_rows(path: Path, session: Session, rows: ir.Table) -> int:
-    """Write rows to a file as they come; returns how many, and leaves no file where there are none."""
-    batches = session.stream(rows, ROWS_PER_GROUP)
-    count, writer = 0, None
-    try:
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            if writer is None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                writer = pq.ParquetWriter(path, batch.schema, compression="zstd")
+def _read_together(session: Session, name: str, hours: list[datetime]) -> Iterator[list[datetime]]:
+    """Hours whose rows are read by one statement: as many of those with rows as a row group has room for."""
+    if len(hours) < 2:
+        yield from filter(None, [hours])
+        return
+    counts = session.counts_by_hour(name, HourRange(hours[0], hours[-1] + HOUR))
+    together: list[datetime] = []
+    rows = 0
+    for hour in filter(counts.get, hours):
+        if together and rows + counts[hour] > ROWS_PER_GROUP:
+            yield together
+            together, rows = [], 0
+        together.append(hour)
+        rows += counts[hour]
+    yield from filter(None, [together])
+
+
+def _sorted(session: Session, name: str, rows: ir.Table, *, by_hour: bool = False) -> Iterator[pa.RecordBatch]:
+    """Rows by key, or by hour and then by key, in batches that have any."""
+    key = list(key_of(name))
+    order = ["hour", *(column for column in key if column != "hour")] if by_hour else key
+    yield from filter(len, session.stream(_plain(rows, name).order_by(order), ROWS_PER_GROUP))
+
+
+def _by_hour(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each hour, as a period, of batches that are sorted by hour."""
+    for batch in batches:
+        runs, start = pc.run_end_encode(batch["hour"]), 0
+        for end, hour in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
+            yield f"{hour.astimezone(UTC):{HOUR_FORMAT}}", batch.slice(start, end - start)
+            start = end
+
+
+def _write_rows(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write rows, at least one, to a file as they come; gives how many."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    coming = iter(batches)
+    first = next(coming)
+    count = 0
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        for batch in chain([first], coming):
             writer.write_table(pa.Table.from_batches([batch]), row_group_size=ROWS_PER_GROUP)
             count += batch.num_rows
-    finally:
-        if writer is not None:
-            writer.close()
     return count
 
 
@@ -230,11 +296,15 @@ def _plain(rows: ir.Table, table: str) -> ir.Table:
     return rows.mutate(**texts) if texts else rows
 
 
-def _rows_of(session: Session, table: str, hours: HourRange) -> ir.Table:
-    """The rows of these hours; of an asset, those of hours that are materialized."""
+def _rows_of_hours(session: Session, table: str, hours: list[datetime]) -> ir.Table:
+    span = HourRange(hours[0], hours[-1] + HOUR)
+    rows = session.hours_of(table, span)
+    return of_hours(rows, hours) if len(hours) < len(span) else rows
+
+
+def _rows_of_day(session: Session, table: str, hours: HourRange) -> ir.Table:
+    """The rows of a day; of an asset, those of hours that are materialized, as each hour with a mark of its own is."""
     rows = session.hours_of(table, hours)
-    if len(hours) == 1:  # which would have no mark
-        return rows
     made = PartitionStates(session).of(table, hours)
     return of_hours(rows, sorted(made)) if made and len(made) < len(hours) else rows
 

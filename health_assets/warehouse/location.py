@@ -105,11 +105,28 @@ def account_file(settings: Settings) -> Path | None:
     return path / MANIFEST if is_published(path) else path
 
 
+def published_folder(settings: Settings) -> Path | None:
+    """The folder in which the tables are published: the one that is set, else one beside a DuckDB file.
+
+    Raises:
+        HealthAssetsError: as `path_of`.
+    """
+    if settings.published is not None:
+        return None if settings.published == "off" else Path(settings.published)
+    if is_postgres(settings.warehouse) or is_spark(settings.warehouse):
+        return None
+    path = path_of(settings.warehouse)
+    return None if is_published(path) else path.with_name(f"{path.name}.published")
+
+
 def as_published(settings: Settings) -> Settings:
-    """The settings of who reads the published tables where HEALTH_PUBLISHED names them, and else the warehouse."""
-    if settings.published is None:
-        return settings
-    return settings.model_copy(update={"warehouse": str(settings.published)})
+    """The settings of who reads the published tables where they are published, and else the warehouse.
+
+    Raises:
+        HealthAssetsError: as `path_of`.
+    """
+    folder = published_folder(settings)
+    return settings if folder is None else settings.model_copy(update={"warehouse": str(folder)})
 
 
 def is_published(path: Path) -> bool:

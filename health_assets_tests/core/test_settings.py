@@ -9,7 +9,7 @@ from health_assets.core.settings import Settings, load_settings
 
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_an_empty_setting_is_not_set(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name_of_the_tests in ("HEALTH_DIGEST_SALT", "HEALTH_PRICES"):
+    for name_of_the_tests in ("HEALTH_DIGEST_SALT", "HEALTH_PRICES", "HEALTH_PUBLISHED"):
         monkeypatch.delenv(name_of_the_tests)
     without = load_settings()
     monkeypatch.setenv(f"HEALTH_{name.upper()}", "")

@@ -17,6 +17,7 @@ from health_assets.defs.build import JOB
 from health_assets.defs.partitions import hours_of_tags, hours_tags, named_hours_tags
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.write_lock.write_lock import WriteLock
+from health_assets.pipeline.publishing import publish
 from health_assets.pipeline.resource import Pipeline
 from health_assets_tests.support.dagster_world import NOON, World, execution
 from health_assets_tests.support.projects import FLEET, declared_as_made
@@ -48,6 +49,10 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture
 def tick(instance: dg.DagsterInstance, world: World) -> Tick:
+    return tick_of(world, instance)
+
+
+def tick_of(world: World, instance: dg.DagsterInstance) -> Tick:
     definitions = world.definitions()
     pipeline = Pipeline(settings=world.settings, clock=lambda: NOW)
 
@@ -183,3 +188,17 @@ def test_of_a_compressed_log_what_it_unpacks_to_counts(
     assert len(packed) < 1_000
     (world.settings.raw / "packed.jsonl.gz").write_bytes(packed)
     assert [request.run_key for request in tick().run_requests or ()] == [f"{HourRange.of(NOON)} logs"]
+
+
+def test_what_a_run_left_unpublished_is_published_by_a_run_of_that_alone(
+    made_once: World, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    world = made_once.copied(tmp_path / "world", published=tmp_path / "published")
+    first, again = (tick_of(world, instance)() for _ in range(2))
+    [request] = first.run_requests or []
+    assert request.asset_selection == [dg.AssetKey("published_tables")]
+    assert [request.run_key] == [one.run_key for one in again.run_requests or []]
+    publish(world.settings, tmp_path / "published")
+    done = tick_of(world, instance)()
+    assert not done.run_requests
+    assert done.skip_message == "the tables agree with all 1 raw logs"

@@ -26,6 +26,7 @@ def main() -> int:
         parser.error(f"no case is called {' or '.join(chosen.names)}")
     os.environ["HEALTH_DIGEST_SALT"] = SALT
     os.environ["HEALTH_PRICES"] = "off"
+    os.environ["HEALTH_PUBLISHED"] = "off"
     is_same = True
     for case in selected:
         if not case.is_there or (case.later_targets is not None and chosen.history != "clean"):

@@ -21,15 +21,16 @@ import pandas as pd
 import pytest
 
 from health_assets.apps.serving.writer_process import write
+from health_assets.cli.publishing_commands import publish_first
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
-from health_assets.pipeline.publishing import LOCK, publish, publish_where_wanted
+from health_assets.pipeline.publishing import LOCK, publish, publish_where_wanted, unpublished
 from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.warehouse.engines.published.manifest import KEPT_S, PRIVATE, PUBLISHED, read_manifest
 from health_assets.warehouse.engines.published.views import VIEWS
-from health_assets.warehouse.location import MANIFEST, account_file, as_published, warehouse_name
+from health_assets.warehouse.location import MANIFEST, account_file, as_published, published_folder, warehouse_name
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import (
     FLEET,
@@ -452,8 +453,85 @@ def test_publishing_is_a_command_of_its_own(project: Project) -> None:
     assert "nothing says where to publish; use --folder or HEALTH_PUBLISHED" in told.stderr
 
 
-def test_without_the_setting_nothing_is_published(project: Project) -> None:
-    assert publish_where_wanted(project.settings) is None
+def test_where_it_is_off_nothing_is_published(project: Project) -> None:
+    settings = project.settings.model_copy(update={"published": "off"})
+    assert publish_where_wanted(settings) is None
+    assert as_published(settings) is settings
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "folder"),
+    [
+        ("data/health.duckdb", Path("data/health.duckdb.published")),
+        ("duckdb:////srv/fleet.db", Path("/srv/fleet.db.published")),
+        ("postgresql://health@db/health", None),
+        ("sc://spark:15002", None),
+    ],
+)
+def test_the_tables_are_published_beside_a_duckdb_file(warehouse: str, folder: Path | None) -> None:
+    assert published_folder(Settings(warehouse=warehouse, published=None)) == folder
+
+
+def test_a_run_publishes_beside_its_warehouse_and_a_server_reads_that(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_hour(project, HOURS.end, "next")
+    hours = ("--from", f"{HOURS.end:%Y-%m-%dT%H}", "--to", f"{HOURS.end + HOUR:%Y-%m-%dT%H}")
+    run = forked_command(
+        "materialize", *hours, "--warehouse", str(project.warehouse_path),
+        environment={"HEALTH_RAW": str(project.raw), "HEALTH_PUBLISHED": ""},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    folder = project.warehouse_path.with_name(f"{project.warehouse_path.name}.published")
+    assert_same_tables(tables_of(replace(project, engine="published", url=str(folder))), tables_of(project))
+    monkeypatch.setenv("HEALTH_PUBLISHED", "")
+    with (
+        project.warehouse.write(),  # which nobody waits for
+        readers_in_this_process(),
+        served(str(project.warehouse_path), targets=project.targets_path) as running,
+    ):
+        assert running.status["data_hour"] == HOURS.end.isoformat()
+
+
+def test_what_is_not_published_is_told_until_it_is(project: Project) -> None:
+    folder = project.folder / "published"
+
+    def missing() -> str | None:
+        with project.warehouse.read() as session:
+            return unpublished(session, folder)
+
+    assert missing() is None
+    log_hour(project, HOURS.end, "next")
+    project.materialize(HourRange.of(HOURS.end), only=FLEET)
+    first = missing()
+    assert first is not None and missing() == first
+    published_by(project)
+    assert missing() is None
+    shutil.rmtree(folder)
+    assert missing() not in (None, first)
+
+
+def test_a_server_publishes_before_it_starts_where_nobody_did(project: Project) -> None:
+    folder = project.folder / "published"
+    shutil.rmtree(folder)
+    settings = project.settings.model_copy(update={"published": folder})
+    publish_first(settings)
+    assert_same_tables(tables_of(replace(project, engine="published", url=str(folder))), tables_of(project))
+    manifest = (folder / MANIFEST).read_bytes()
+    project.change("DELETE FROM agent_health")
+    publish_first(settings)  # which runs do from now on
+    assert (folder / MANIFEST).read_bytes() == manifest
+
+
+def test_a_server_starts_where_nothing_can_be_published(
+    project: Project, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    publish_first(project.settings.model_copy(update={"published": tmp_path}))
+    assert "HEALTH_PUBLISHED must name a folder of its own" in capsys.readouterr().err
+    nothing_yet = Settings(warehouse=str(tmp_path / "none.duckdb"), published=None)
+    publish_first(nothing_yet)
+    assert capsys.readouterr().err == ""
 
 
 def test_in_dagster_the_tables_are_published_by_the_last_asset_of_a_run(
@@ -473,7 +551,24 @@ def test_in_dagster_the_tables_are_published_by_the_last_asset_of_a_run(
     )
 
 
-def test_without_the_setting_dagster_has_no_such_asset(project: Project) -> None:
+def test_a_run_of_dagster_that_fails_publishes_what_it_made(project: Project) -> None:
+    log_hour(project, HOURS.end - HOUR, "next")
+    project.change("UPDATE executions SET confidence = 7 WHERE execution_id = 'a 09T03'")  # which fails a check
+    hours = ("--from", f"{HOURS.end - HOUR:%Y-%m-%dT%H}", "--to", f"{HOURS.end:%Y-%m-%dT%H}")
+    run = forked_command(
+        "materialize", *hours, "--warehouse", str(project.warehouse_path), "--system", "agent_health_model",
+        environment={
+            "HEALTH_RAW": str(project.raw),
+            "HEALTH_PUBLISHED": str(project.folder / "published"),
+            "DAGSTER_HOME": str(project.folder),
+        },
+    )  # fmt: skip
+    assert run.returncode != 0
+    assert ids_of(replace(project, engine="published", url=str(project.folder / "published"))) == ids_of(project)
+    assert "next" in ids_of(project)
+
+
+def test_where_it_is_off_dagster_has_no_such_asset(project: Project) -> None:
     definitions = build_definitions(project.settings, HourRange.of(HOURS.start))
     assert dg.AssetKey("published_tables") not in definitions.resolve_all_asset_keys()
 

@@ -530,6 +530,7 @@ def command_environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEALTH_", "DAGSTER_"))}
     return kept | {
         "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "HEALTH_DIGEST_SALT": SALT, "HEALTH_PRICES": "off",
+        "HEALTH_PUBLISHED": "off",
     }  # fmt: skip
 
 
