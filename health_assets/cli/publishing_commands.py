@@ -41,8 +41,13 @@ def publish_first(settings: "Settings") -> None:
         return
     try:
         with without_collections():
-            from health_assets.pipeline.publishing import publish_for_readers
+            from health_assets.pipeline.publishing import READERS_PATIENCE_S
+            from health_assets.pipeline.publishing import publish as publish_tables
+            from health_assets.warehouse.store import Warehouse
 
-            publish_for_readers(settings, folder)
+            if not Warehouse.of(settings, lock_timeout_s=READERS_PATIENCE_S).exists:
+                return
+            say(f"publishing the tables in {folder}, which no run did yet")
+            publish_tables(settings, folder, READERS_PATIENCE_S)
     except HealthAssetsError as error:  # a run that is under way publishes
         say(str(error))

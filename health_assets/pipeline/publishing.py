@@ -137,16 +137,6 @@ def unpublished(session: Session, folder: Path) -> str | None:
     return hashlib.sha256(repr((manifest.version, sorted(marks.items()))).encode()).hexdigest()[:16]
 
 
-def publish_for_readers(settings: Settings, folder: Path) -> None:
-    """Publish for a server that is about to start; nothing where there is no warehouse yet.
-
-    Raises:
-        HealthAssetsError: as `publish`.
-    """
-    if Warehouse.of(settings, lock_timeout_s=READERS_PATIENCE_S).exists:
-        publish(settings, folder, READERS_PATIENCE_S)
-
-
 def _unwritten(folder: Path, error: OSError) -> HealthAssetsError:
     return HealthAssetsError(f"cannot publish the tables in {folder}: {error.strerror or error}")
 

@@ -37,6 +37,7 @@ def run_id(trace: int, number: int = 1) -> str:
 
 FAILING = run_id(1)
 LONG = run_id(2)
+WRAPPED = run_id(3)
 
 
 def failing_trace() -> list[Span]:
@@ -75,6 +76,15 @@ def long_trace(count: int = LONG_SPANS) -> Iterator[Span]:
             yield tool(2, number, ended_at, step, runtime_s=0.1, **({"status": status} if status else {}))
 
 
+def wrapped_trace() -> list[Span]:
+    """A run whose one model call is told by two spans, of the client and of the library above it."""
+    return [
+        agent(3, 1, at(30), runtime_s=10.0, gen_ai__agent__name="wrapper"),
+        chat(3, 2, at(28), 1, runtime_s=4.0),
+        chat(3, 3, at(27), 2, runtime_s=3.0),
+    ]
+
+
 def plain_lines() -> Iterator[str]:
     """A run that failed with calls, one without any but with its actions, and one call without a latency."""
     yield line(execution("p-1", "plain", at(60), 60.0, status="failure", error=SECRET, session_id="talk"))
@@ -92,6 +102,8 @@ def made(folder: Path, long_spans: int = LONG_SPANS) -> World:
     project = Project(folder, targets=TARGETS)
     project.write_log("traces/failing.jsonl", [otlp_line(*failing_trace())])
     project.write_log("traces/long.jsonl", [otlp_line(*long_trace(long_spans))])
+    twice = [otlp_line(*wrapped_trace()), otlp_line(*wrapped_trace()[1:], service=None)]
+    project.write_log("traces/wrapped.jsonl", twice)
     project.write_log("plain.jsonl", list(plain_lines()))
     project.materialize(HOURS)
     return world_of(project, HOURS)

@@ -5,6 +5,7 @@ does not: who may see it (`reader_process` and `apps.serving.pages.trace_page`) 
 (`apps.serving.pages.span_rows`).
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
@@ -45,6 +46,8 @@ SPAN = (
     "span_id", "parent_span_id", "kind", "name", "agent_id", "tool_name", "model", "response_model", "started_at",
     "ended_at", "failed", "error", *AMOUNTS, "source_file", "line_number",
 )  # fmt: skip
+_TRACE_ID = re.compile("[0-9a-fA-F]{32}")
+"""OpenTelemetry's id of a trace, as other tools show it."""
 MICROSECONDS = pa.timestamp("us", "UTC")
 
 
@@ -54,12 +57,12 @@ def trace_of(
     """The run with what is below it; None where there is none.
 
     Returns:
-        `run`, a row of `executions` (`RUN`); `spans`, columns of `SPAN` with times in microseconds since 1970 and with
-        `agent_id` as the targets name it, null without any; `calls`, likewise, without spans; `repeated`, ids
-        of calls that are repeated steps; `failed_calls`, the error of each failed call by the span that it was made of;
-        `not_listed`, how many spans or calls more there are; `loose`, spans of its trace below a span that no log has;
-        `others`, further runs of its trace; `files_gone`, raw logs that are not there any more; `no_logs`,
-        why none can be looked for, or None.
+        `run`, a row of `executions` (`RUN`); `spans`, columns of `SPAN` with times in microseconds since 1970, with
+        `agent_id` as the targets name it, and with `is_call`, whether a call was made of it; null without any;
+        `calls`, likewise, without spans; `repeated`, ids of calls that are repeated steps; `failed_calls`, the error
+        of each failed call by the span that it was made of; `not_listed`, how many spans or calls more there are;
+        `loose`, spans of its trace below a span that no log has; `others`, further runs of its trace; `files_gone`,
+        raw logs that are not there any more; `no_logs`, why none can be looked for, or None.
     """
     hours = HourRange.of(question.until or floor_hour(now)).extended_back(settings.lookback_hours - 1)
     found = _newest_run(session, question, hours)
@@ -83,7 +86,7 @@ def trace_of(
     files = [run["source_file"], *(spans if is_of_spans else calls).column("source_file").to_pylist()]
     return {
         "run": run,
-        "spans": _columns(_named(spans, targets)) if is_of_spans else None,
+        "spans": _columns(_marked(_named(spans, targets), calls, found)) if is_of_spans else None,
         "calls": None if is_of_spans else _columns(calls.slice(0, MOST_SPANS)),
         "repeated": session.arrow(repeated.select("call_id").distinct()).column("call_id").to_pylist(),
         "failed_calls": dict(zip(*(failed.column(name).to_pylist() for name in ("call_id", "error")), strict=True)),
@@ -92,6 +95,12 @@ def trace_of(
         "others": others,
         **_gone(settings, files),
     }
+
+
+def _marked(spans: pa.Table, calls: pa.Table, run: dict[str, Any]) -> pa.Table:
+    """Spans with `is_call`: of a call that is wrapped in another one is made a single call."""
+    ids = pc.binary_join_element_wise(_trace_of(run), spans.column("span_id"), ":")
+    return spans.append_column("is_call", pc.is_in(ids, calls.column("call_id").combine_chunks()))
 
 
 def _newest_run(session: Session, question: TraceQuestion, hours: HourRange) -> dict[str, Any] | None:
@@ -109,7 +118,9 @@ def _newest_run(session: Session, question: TraceQuestion, hours: HourRange) -> 
 def _chosen(session: Session, runs: ir.Table, question: TraceQuestion, hours: HourRange) -> ir.Table:
     """The runs that are like what is asked for; texts of the request stand in tables, not in the text of a query."""
     for column, value in (("execution_id", question.run_id), ("agent_id", question.agent_id)):
-        if value is not None:
+        if column == "execution_id" and value is not None and _TRACE_ID.fullmatch(value):
+            runs = runs.filter((runs.execution_id == value) | runs.execution_id.startswith(f"{value.lower()}:"))
+        elif value is not None:
             runs = runs.semi_join(_one(column, value), column)
     if question.run_id is not None or question.because is None:
         return runs
@@ -174,11 +185,16 @@ def _calls(session: Session, runs: ir.Table, tools: ir.Table, models: ir.Table) 
 
 def _spans_below(session: Session, run: dict[str, Any], hours: HourRange) -> tuple[pa.Table, int, int]:
     """The span of a run and those below it by start; how many more there are; how many of its trace hang loose."""
-    trace_id = run["execution_id"].removesuffix(f":{run['span_id']}")
-    spans = session.hours_of("spans", hours).semi_join(_one("trace_id", trace_id), "trace_id")
-    # of a span that came twice the one with an end, which came last
+    spans = session.hours_of("spans", hours).semi_join(_one("trace_id", _trace_of(run)), "trace_id")
+    # of a span that came twice the one with an end, which came last; `logs.span_trees` tells copies the same way
+    writer = ibis.coalesce(
+        spans.service_name.min().over(group_by=["span_id", "started_at"]),
+        spans.service_name.min().over(group_by="span_id"),
+        "",
+    )
+    spans = spans.mutate(writer=writer)
     again = ibis.row_number().over(
-        group_by=["span_id", "service_name"],
+        group_by=["span_id", "writer"],
         order_by=[
             (spans.remark == OPEN).fill_null(False), spans.ended_at.desc(), spans.source_file.desc(),
             spans.line_number.desc(), spans.position.desc(),
@@ -197,6 +213,11 @@ def _spans_below(session: Session, run: dict[str, Any], hours: HourRange) -> tup
     left_out = session.count(once) - found.num_rows if found.num_rows == MOST_OF_TRACE else 0
     kept = found.take(pa.array(below[:MOST_SPANS], pa.int64()))
     return kept, len(below) - kept.num_rows + left_out, loose
+
+
+def _trace_of(run: dict[str, Any]) -> str:
+    """The id of a run's trace."""
+    return str(run["execution_id"]).removesuffix(f":{run['span_id']}")
 
 
 def _below(spans: pa.Table, root: str) -> tuple[list[int], int]:

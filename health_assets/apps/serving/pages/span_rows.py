@@ -21,7 +21,6 @@ LANES = {"model": "model", "tool": "tool"}
 OTHER_LANE = "other"
 KINDS = {"chat": "model"}
 """Words for kinds of spans; all others are called as in the table `spans`."""
-ROOTS = ("agent", "workflow")
 NAMED_FREELY = ("other", "retrieval", "rerank", "guardrail")
 """Kinds whose spans have no name but the one that their program chose, which may say anything."""
 AMOUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens", "cost_usd")
@@ -64,6 +63,7 @@ def _of_spans(trace: Mapping[str, Any]) -> list[Row]:
                 "model": span["model"],
                 "started_us": span["started_at"],
                 "ended_us": None if span["is_open"] else span["ended_at"],
+                "is_call": span["is_call"],
                 "is_failed": is_failed,
                 "error": span["error"] if span["failed"] else failed.get(call_id),
                 "is_repeated": call_id in repeated,
@@ -94,6 +94,7 @@ def _of_calls(trace: Mapping[str, Any]) -> list[Row]:
         "response_model": None,
         "started_us": started_us,
         "ended_us": ended_us,
+        "is_call": False,
         "is_failed": run["status"] == "failure",
         "error": run["error"],
         "is_repeated": False,
@@ -112,6 +113,7 @@ def _of_calls(trace: Mapping[str, Any]) -> list[Row]:
                 "started_us": call["ended_at"] - (latency_us or 0),
                 "ended_us": call["ended_at"],
                 "is_timed": latency_us is not None,
+                "is_call": True,
                 "is_failed": call["status"] == "failure",
                 "error": call["error"],
                 "is_repeated": call["call_id"] in repeated,

@@ -176,7 +176,7 @@ def _chosen(rows: list[Row], show: Show, most: int) -> list[Row]:
     if show == "failed":
         return [row for row in rows if row["is_failed"]]
     if show == "calls":
-        return [row for row in rows if row["kind"] in CALLS]
+        return [row for row in rows if row["is_call"]]
     if show == "repeated":
         return [row for row in rows if row["is_repeated"]]
     if show == "slowest":
@@ -210,11 +210,10 @@ def _above(rows: list[Row], listed: Sequence[Row], wanted: Wanted) -> list[Row]:
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, int]:
-    counts = {f"{kind}_calls": sum(row["kind"] == kind for row in rows) for kind in CALLS}
-    failed = {f"failed_{kind}_calls": sum(row["kind"] == kind and row["is_failed"] for row in rows) for kind in CALLS}
+    calls = {kind: [row for row in rows if row["is_call"] and row["kind"] == kind] for kind in CALLS}
     return {
-        **counts,
-        **failed,
+        **{f"{kind}_calls": len(own) for kind, own in calls.items()},
+        **{f"failed_{kind}_calls": sum(row["is_failed"] for row in own) for kind, own in calls.items()},
         "failed": sum(row["is_failed"] for row in rows),
         "repeated": sum(row["is_repeated"] for row in rows),
     }

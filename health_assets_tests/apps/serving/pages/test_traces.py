@@ -27,7 +27,7 @@ from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.pages_made import FULL, World
 from health_assets_tests.support.serving_made import Served
 from health_assets_tests.support.session_pages_made import html_of, look_at
-from health_assets_tests.support.waterfalls_made import FAILING, LONG, PROMPT, SECRET, made, run_id
+from health_assets_tests.support.waterfalls_made import FAILING, LONG, PROMPT, SECRET, WRAPPED, made, run_id
 
 RED = View(teams=frozenset({"red"}))
 LONG_SPANS = 1201
@@ -99,10 +99,27 @@ def test_steps_that_repeat_are_marked_by_the_rule_of_the_loop_signal(world: Worl
     assert len(listed(world, failing, show="repeated")) == 2
 
 
+def test_a_call_that_several_spans_tell_of_counts_once(world: World) -> None:
+    counts = page(world, trace(world, WRAPPED)).told["counts"]
+    assert (
+        counts["model_calls"]
+        == len([row for row in world.project.rows("model_calls") if row["execution_id"] == WRAPPED])
+        == 1
+    )
+    assert [row["kind"] for row in listed(world, trace(world, WRAPPED))] == ["agent", "model", "model"]
+    assert len(listed(world, trace(world, WRAPPED), show="calls")) == 1
+
+
+def test_a_run_is_found_by_the_id_of_its_trace_too(world: World) -> None:
+    trace_id = WRAPPED.partition(":")[0]
+    for asked in (trace_id, trace_id.upper()):
+        assert trace(world, asked)["run"]["execution_id"] == WRAPPED
+
+
 def test_spans_below_one_that_no_log_has_are_said_and_not_drawn(world: World, failing: dict[str, Any]) -> None:
     assert failing["loose"] == 1
-    assert "hangs below one that no log has" in html(world, failing)
-    assert "no log has" not in html(world, failing, RED), "it may be of an agent that is not theirs"
+    assert "1 orphan span of its trace, whose parent is in no log" in html(world, failing)
+    assert "orphan" not in html(world, failing, RED), "it may be of an agent that is not theirs"
 
 
 def test_no_prompt_and_no_argument_is_anywhere(world: World, failing: dict[str, Any]) -> None:
