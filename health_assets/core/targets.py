@@ -24,7 +24,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class AgentTargets(BaseModel):
-    """The targets of one agent; the defaults are the contract's (section 3)."""
+    """The targets of one agent; docs/targets.md has the defaults."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

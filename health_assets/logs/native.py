@@ -1,4 +1,4 @@
-"""The native log format: one JSON object a line, `type` selects the record (contract, section 2).
+"""The native log format: one JSON object a line, `type` selects the record (docs/log-format.md).
 
 What belongs here: the SQL that types the fields of a line or says why it is rejected. What does not: what a field may
 hold (`native_fields`) and which fields a record has (`native_records`), where lines come from (`files`), and which

@@ -1,4 +1,4 @@
-"""Record types of the native log format (contract, section 2), as the SQL that reads them sees them.
+"""Record types of the native log format (docs/log-format.md), as the SQL that reads them sees them.
 
 What belongs here: names for the values of fields, and the conditions between them, of what `schema.records` declares.
 What does not: the values that a field may hold (`native_fields`).

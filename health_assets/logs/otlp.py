@@ -1,4 +1,4 @@
-"""OTLP-JSON: lines as the OpenTelemetry Collector's file exporter writes them, to one row a span (contract, section 7).
+"""OTLP-JSON: lines as the OpenTelemetry Collector's file exporter writes them, to one row a span.
 
 What belongs here: taking such a line apart, and what makes a span one that cannot be used. What does not: telling it
 from others (`otlp_lines`), what its attributes mean (`conventions`, `span_kinds`, `span_outcomes`) and what spans add

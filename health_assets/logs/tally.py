@@ -31,7 +31,7 @@ class Content:
     Args:
         file_id: position of the file in the list that was read.
         record_type: a key of `TABLE_OF_RECORD`.
-        hour: the hour of their events; of rejected lines the hour that the contract gives them.
+        hour: the hour of their events; of rejected lines the hour that docs/log-format.md gives them.
         lines: how many.
         digest: sum of their fingerprints modulo 2^64, the same in any order.
         future_at: the earliest time of those that are rejected for being in the future; None where there is none.

@@ -1,4 +1,4 @@
-"""Executions, model calls and tool calls, made from spans (contract, section 7).
+"""Executions, model calls and tool calls, made from spans (docs/opentelemetry.md).
 
 What belongs here: which spans of a trace become which records, in SQL for the DuckDB that works in this process
 whatever the warehouse is. What does not: which spans are above and below each other (`span_trees`), and which traces

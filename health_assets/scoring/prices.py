@@ -1,4 +1,4 @@
-"""Cost of model calls from prices of tokens (contract, section 9).
+"""Cost of model calls from prices of tokens (docs/tools-and-usage.md).
 
 What belongs here: the formula, as an expression over calls and rates. What does not: where rates come from
 (`pipeline.price_list`), and the cost of executions (`usage`).

@@ -1,4 +1,4 @@
-"""Tokens and cost of executions, from those of their model calls (contract, section 8).
+"""Tokens and cost of executions, from those of their model calls (docs/tools-and-usage.md).
 
 Sums are exact (`exact_sums`), so that the order of the calls never shows.
 """

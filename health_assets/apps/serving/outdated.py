@@ -1,4 +1,4 @@
-"""Answers from data that is too old to say how an agent is now (contract, section 5)."""
+"""Answers from data that is too old to say how an agent is now."""
 
 import json
 import math

@@ -96,7 +96,7 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=OPTIONAL_TOKEN,
     )
     async def host_health_document(request: Request) -> Response:
-        """The agent that is configured as this host's own (source 3, section 4)."""
+        """The agent that is configured as this host's own."""
         return response_of(service.host_document(request.scope[ASKED]))
 
     @router.get(
@@ -108,7 +108,7 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=OPTIONAL_TOKEN,
     )
     async def health_document(agent_id: AgentId, request: Request) -> Response:
-        """The Agent Health State as of the end of the newest hour (source 3, section 4), without authentication.
+        """The Agent Health State as of the end of the newest hour, without authentication.
 
         Of a personal agent only the token's holder sees more than a coarse status (section 8).
         """
@@ -173,7 +173,7 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=OPTIONAL_TOKEN,
     )
     async def models(request: Request) -> Response:
-        """Source 4: the last calls of every model, by name."""
+        """The last calls of every model, by name."""
         return response_of(service.models(request.scope[ASKED]))
 
     @router.get(
@@ -185,7 +185,7 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=OPTIONAL_TOKEN,
     )
     async def best_model(request: Request, candidates: Candidates) -> Response:
-        """Source 4: the highest score; a model that was not seen counts as 1, and of equal ones the first is taken."""
+        """The model with the highest score: one that was not seen counts as 1, and of equal ones the first is taken."""
         return response_of(service.best_model(candidates.split(","), request.scope[ASKED]))
 
     @router.get(
@@ -259,7 +259,7 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=OPTIONAL_TOKEN,
     )
     async def session(session_id: SessionId, request: Request) -> Response:
-        """Source 5: both metrics with the signals of each trace, the flagged traces and how they were aggregated."""
+        """Both metrics with the signals of each trace, the flagged traces and how they were aggregated."""
         return response_of(await service.session(session_id, request.scope[ASKED]))
 
     @router.get(

@@ -99,7 +99,7 @@ def _performance(rows: ir.Table) -> ir.Table:
     """Source 1, "Performance Score": 1 within the expected runtime, 0 from `deviation_allowed` above it.
 
     Executions without a runtime have no share in the mean. Where there is no mean, nothing is lost, as where nothing is
-    expected (contract, section 4).
+    expected.
     """
     timed = (rows.n - rows.untimed).nullif(0)
     is_on_time = rows.runtime_us_sum <= whole_us(timed * rows.expected_runtime_s)

@@ -51,7 +51,7 @@ def with_latest_changes(rows: ir.Table, changes: ir.Table, hours: HourRange) -> 
     """Add the latest of each change up to each row's hour: `TIMES` and `last_model_change_at`, null without any.
 
     A model changes by an update that says so, or with the execution that shows another model than the agent's
-    execution before it; executions without a model do not count (contract, section 4).
+    execution before it; executions without a model do not count.
 
     Args:
         rows: one row per `hour` and `agent_id`, for these hours.

@@ -1,6 +1,6 @@
 """Time at which an agent was last healthy: the one value that depends on earlier results instead of events.
 
-The results of hours that are materialized count, and no others (contract, section 6). So hours are completed with what
+The results of hours that are materialized count, and no others. So hours are completed with what
 the hours before them know, and when hours are replaced, those after them may have to follow.
 """
 

@@ -1,4 +1,4 @@
-"""Usage: what agents' executions took in tokens and dollars, and what a success costs (contract, section 8).
+"""Usage: what agents' executions took in tokens and dollars, and what a success costs (docs/tools-and-usage.md).
 
 The part of an hour is, for each agent, version, model and user, sums over its executions, and how many of them tell an
 amount at all. Sums are null where no execution tells one: nobody knows that an agent was free.

@@ -1,4 +1,4 @@
-"""Tool health: which tools fail or are slow, for which agent (contract, section 8).
+"""Tool health: which tools fail or are slow, for which agent (docs/tools-and-usage.md).
 
 The part of an hour is, for each agent and tool, the number of calls and of failures, the calls' latencies as buckets
 (`scoring.latency_buckets`), and the error of the latest failed call that states one. Parts merge by addition, by
