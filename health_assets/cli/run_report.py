@@ -15,7 +15,7 @@ from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.logs.stores import NAMES_THAT_COUNT
-from health_assets.pipeline.trace_reading import read_traces
+from health_assets.pipeline.span_summary import summarize_spans
 from health_assets.systems.agent_health_model.older_targets import older_targets
 from health_assets.systems.formula_versions import OlderResults
 from health_assets.systems.session_scores.unmapped_evaluators import unmapped_evaluators
@@ -110,7 +110,7 @@ def _rejected(lines: int, new: int) -> str:
 
 def _print_traces(console: Console, session: Session, hours: HourRange) -> None:
     """Print how many spans of these hours became records, and how many did not, by reason."""
-    reading = read_traces(session, hours)
+    reading = summarize_spans(session, hours)
     if reading is None:
         return
     console.print(f"  {reading}")

@@ -46,8 +46,9 @@ SINGLE_THREAD_MEMORY = "1GB"
 """Most memory of a DuckDB beside others, before it spills to disk."""
 
 IS_TIMED = "coalesce(is_timed, true)"
+"""SQL: whether an execution's line tells when it started; formats without times say that they do not."""
 STATED_S = "(epoch_us(ended_at) - epoch_us(started_at)) / 1e6"
-"""Whether an execution's line tells when it started; formats without times say that they do not."""
+"""SQL: an execution's seconds from its start to its end."""
 
 
 class Reading:
@@ -150,7 +151,7 @@ class Reading:
         if lines is None:
             yield None
             return
-        own = in_process(
+        own = parser_connection(
             single_threaded=self._single_threaded, salt=self._salt, keeps_user_ids=self._limits.keeps_user_ids
         )
         with own as connection:
@@ -175,7 +176,7 @@ def hour_of_line(line: str, limits: Limits) -> datetime | None:
     of_otlp = parsed_evaluations if is_evaluation_log(line) else parsed_spans
     parsed = of_otlp if is_otlp(line) else parsed_lines
     sql = f"SELECT max(hour) FROM ({parsed('lines', limits)}) WHERE record_type <> 'rejected'"
-    with in_process(single_threaded=True) as connection:
+    with parser_connection(single_threaded=True) as connection:
         connection.register("lines", pa.record_batch([[0], [0], [line], [None]], schema=LINES_SCHEMA))
         [(hour,)] = connection.execute(sql).fetchall()
     return hour
@@ -200,14 +201,16 @@ def reading(
         identities: likewise.
         limits: what is taken of them; by default the limits of now.
         beginnings: by name of a file that only grew, what is not read of it again.
-        single_threaded: as of `in_process`.
+        single_threaded: as of `parser_connection`.
         salt: salt of the digests of contents, which are null without one.
     """
     limits, notes = limits or current_limits(), {} if notes is None else notes
     with (
         private_files(),
         temporary_folder() as folder,
-        in_process(single_threaded=single_threaded, salt=salt, keeps_user_ids=limits.keeps_user_ids) as connection,
+        parser_connection(
+            single_threaded=single_threaded, salt=salt, keeps_user_ids=limits.keeps_user_ids
+        ) as connection,
     ):
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
@@ -238,7 +241,7 @@ def _noted(batches: Iterator[pa.RecordBatch], told: list[HealthAssetsError]) -> 
 
 
 @contextmanager
-def in_process(
+def parser_connection(
     *, single_threaded: bool = False, salt: str = "", keeps_user_ids: bool = False
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB without a file, which parses and computes whatever the warehouse is.

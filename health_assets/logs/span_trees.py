@@ -1,7 +1,7 @@
-"""Trees of spans: for every span of a trace, what is above it and what holds below it.
+"""Trees of spans: for every span of a trace, its ancestors, and what is true of its descendants.
 
-What belongs here: the spans with a number each, the links between them, and the tables `above` and `below` that follow
-from these. What does not: which records spans become (`traces`).
+What belongs here: the spans with a number each, the links between them, and the tables `ancestors` and `descendants`
+that follow from these. What does not: which records spans become (`traces`).
 
 Each span finds what is above it by jumping: in every round it takes over what the span knows that it has reached, and
 reaches as far again as that one. So a trace that is n spans deep takes log n rounds, and its order of arrival does not
@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from health_assets.core.agent_names import AgentService, is_of_services
-from health_assets.logs.reader import in_process
+from health_assets.logs.reader import parser_connection
 from health_assets.logs.span_kinds import OPEN, is_of_record
 
 
@@ -39,9 +39,9 @@ def nodes_of(
         hours: the hours that records are asked for.
         lookback_hours: how many hours apart spans of a trace may be and still see each other.
         services: services whose outermost spans may be executions, so that a long trace is looked at from them, too.
-        single_threaded: as of `reader.in_process`.
+        single_threaded: as of `reader.parser_connection`.
     """
-    with in_process(single_threaded=single_threaded) as connection:
+    with parser_connection(single_threaded=single_threaded) as connection:
         connection.register("spans", spans)
         connection.register("hours", pa.table({"hour": pa.array(list(hours), pa.timestamp("us", "UTC"))}))
         is_long = connection.execute(_LONG, {"lookback": lookback_hours}).fetchall()
@@ -121,7 +121,7 @@ QUALIFY row_number() OVER (
 """Of spans of several services with the id of a parent, that of the same service, else the last that had started."""
 
 _FIRST_JUMP = """
-CREATE OR REPLACE TEMP TABLE above AS
+CREATE OR REPLACE TEMP TABLE ancestors AS
 SELECT id, parent AS reached, CASE WHEN is_agent THEN id END AS execution,
     nearest, wrapper_session, wrapper_user, wrapper_version, failed_wrapper
 FROM links
@@ -131,65 +131,66 @@ agent, workflow, chat or tool span, and what wrappers say are those from above t
 reached."""
 
 _JUMP = """
-CREATE OR REPLACE TEMP TABLE above AS
+CREATE OR REPLACE TEMP TABLE ancestors AS
 SELECT span.id, next.reached, coalesce(next.execution, span.execution) AS execution,
     coalesce(span.nearest, next.nearest) AS nearest,
     coalesce(span.wrapper_session, next.wrapper_session) AS wrapper_session,
     coalesce(span.wrapper_user, next.wrapper_user) AS wrapper_user,
     coalesce(span.wrapper_version, next.wrapper_version) AS wrapper_version,
     coalesce(span.failed_wrapper, next.failed_wrapper) AS failed_wrapper
-FROM above AS span LEFT JOIN above AS next ON span.reached = next.id
+FROM ancestors AS span LEFT JOIN ancestors AS next ON span.reached = next.id
 """
 
 
-def find_what_is_above(connection: duckdb.DuckDBPyConnection, services: Sequence[AgentService] = ()) -> None:
-    """Make `above`: for every span the execution that it is part of, or itself, and what else is said above it.
+def resolve_ancestors(connection: duckdb.DuckDBPyConnection, services: Sequence[AgentService] = ()) -> None:
+    """Make `ancestors`: for every span the execution that it is part of, or itself, and what else is said above it.
 
-    `below` tells then which wrappers have an execution below them that failed by itself.
+    `descendants` tells then which wrappers have an execution below them that failed by itself.
 
     Args:
         connection: a database of `nodes_of`.
         services: services whose outermost spans are executions in traces without an agent's or workflow's span.
     """
     if not _jump_to_the_roots(connection):
-        _break_circles(connection)
+        _break_cycles(connection)
         _jump_to_the_roots(connection)
     if services:
         connection.execute(_outermost_of_services(is_of_services("span.service_name", services)))
         connection.execute(_HOLD_CALLS)
-        _look_below(connection)
+        _mark_descendants(connection)
         connection.execute(_SERVICES_AS_AGENTS)
         _jump_to_the_roots(connection)
     if connection.execute(_MAY_HAVE_WRAPPERS).fetchall():
         connection.execute(_AGENTS)
-        _look_below(connection)
+        _mark_descendants(connection)
         connection.execute(_WORKFLOWS_AROUND_AGENTS)
         connection.execute(_NAMED)
-        _look_below(connection)
+        _mark_descendants(connection)
         connection.execute(_UNNAMED_AROUND_NAMED)
         connection.execute(_PASS_THROUGH)
         _jump_to_the_roots(connection)
     connection.execute(_FAILED)
-    _look_below(connection)
+    _mark_descendants(connection)
 
 
 def _jump_to_the_roots(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Make `above` by jumping; gives whether all reached their root, which spans in a circle never do."""
+    """Make `ancestors` by jumping; gives whether all reached their root, which spans in a circle never do."""
     connection.execute(_FIRST_JUMP)
     [(count,)] = connection.execute("SELECT count(*) FROM nodes").fetchall()
     for _ in range(count.bit_length() + 2):
-        if not connection.execute("SELECT 1 FROM above WHERE reached IS NOT NULL LIMIT 1").fetchall():
+        if not connection.execute("SELECT 1 FROM ancestors WHERE reached IS NOT NULL LIMIT 1").fetchall():
             return True
         connection.execute(_JUMP)
     return False
 
 
-def _break_circles(connection: duckdb.DuckDBPyConnection) -> None:
-    """Break circles of spans: the one that started first has nothing above it from now on."""
+def _break_cycles(connection: duckdb.DuckDBPyConnection) -> None:
+    """Break cycles: the span that started first has no parent from now on."""
     rows = connection.execute(
         """
         SELECT links.id, links.parent, nodes.started_at, nodes.span_id
-        FROM links JOIN nodes ON nodes.id = links.id JOIN above ON above.id = links.id WHERE above.reached IS NOT NULL
+        FROM links JOIN nodes ON nodes.id = links.id JOIN ancestors ON ancestors.id = links.id
+        WHERE ancestors.reached IS NOT NULL
         """
     ).fetchall()
     parent_of = {number: parent for number, parent, *_ in rows}
@@ -216,14 +217,14 @@ def _outermost_of_services(is_of_services: str) -> str:
 
 
 _HOLD_CALLS = """
-CREATE OR REPLACE TEMP TABLE below AS
-SELECT links.id, links.parent AS reached, nodes.kind IN ('chat', 'tool') AS holds
+CREATE OR REPLACE TEMP TABLE descendants AS
+SELECT links.id, links.parent AS reached, nodes.kind IN ('chat', 'tool') AS matches
 FROM links JOIN nodes ON nodes.id = links.id WHERE nodes.trace_id IN (SELECT trace_id FROM entries)
 """
 """To tell which spans are calls or have any below them."""
 
 _SERVICES_AS_AGENTS = """
-DELETE FROM entries WHERE id NOT IN (SELECT id FROM below WHERE holds);
+DELETE FROM entries WHERE id NOT IN (SELECT id FROM descendants WHERE matches);
 UPDATE links SET is_agent = true WHERE id IN (SELECT id FROM entries);
 UPDATE nodes SET agent_id = service_name WHERE id IN (SELECT id FROM entries)
 """
@@ -236,30 +237,31 @@ HAVING count(agent_id) BETWEEN 1 AND count(*) - 1 OR bool_or(kind = 'agent') AND
 _MAY_HAVE_WRAPPERS = f"{_TRACES_WITH_WRAPPERS} LIMIT 1"
 
 _AGENTS = f"""
-CREATE OR REPLACE TEMP TABLE below AS
-SELECT links.id, links.parent AS reached, nodes.kind = 'agent' AS holds
+CREATE OR REPLACE TEMP TABLE descendants AS
+SELECT links.id, links.parent AS reached, nodes.kind = 'agent' AS matches
 FROM links JOIN nodes ON nodes.id = links.id WHERE nodes.trace_id IN ({_TRACES_WITH_WRAPPERS})
 """
 """To tell which spans have an agent span below them."""
 
 _WORKFLOWS_AROUND_AGENTS = """
 CREATE TEMP TABLE wrappers AS
-SELECT nodes.* FROM nodes JOIN below ON below.id = nodes.id WHERE nodes.kind = 'workflow' AND below.holds
+SELECT nodes.* FROM nodes JOIN descendants ON descendants.id = nodes.id
+WHERE nodes.kind = 'workflow' AND descendants.matches
 """
 """A workflow runs agents, whatever names it has: it is an execution only where no agent span is below it."""
 
 _NAMED = f"""
-CREATE OR REPLACE TEMP TABLE below AS
+CREATE OR REPLACE TEMP TABLE descendants AS
 SELECT links.id, links.parent AS reached,
-    links.is_agent AND nodes.agent_id IS NOT NULL AND links.id NOT IN (SELECT id FROM wrappers) AS holds
+    links.is_agent AND nodes.agent_id IS NOT NULL AND links.id NOT IN (SELECT id FROM wrappers) AS matches
 FROM links JOIN nodes ON nodes.id = links.id WHERE nodes.trace_id IN ({_TRACES_WITH_WRAPPERS})
 """
 """To tell which spans have a named agent span below them."""
 
 _UNNAMED_AROUND_NAMED = """
 INSERT INTO wrappers
-SELECT nodes.* FROM nodes JOIN below ON below.id = nodes.id JOIN links ON links.id = nodes.id
-WHERE links.is_agent AND nodes.agent_id IS NULL AND below.holds AND nodes.id NOT IN (SELECT id FROM wrappers)
+SELECT nodes.* FROM nodes JOIN descendants ON descendants.id = nodes.id JOIN links ON links.id = nodes.id
+WHERE links.is_agent AND nodes.agent_id IS NULL AND descendants.matches AND nodes.id NOT IN (SELECT id FROM wrappers)
 """
 
 _PASS_THROUGH = """
@@ -271,31 +273,34 @@ FROM wrappers WHERE wrappers.id = links.parent
 """
 
 _FAILED = """
-CREATE OR REPLACE TEMP TABLE below AS
-SELECT links.id, links.parent AS reached, coalesce(nodes.failed AND above.execution = nodes.id, false) AS holds
-FROM links JOIN nodes ON nodes.id = links.id JOIN above ON above.id = links.id
+CREATE OR REPLACE TEMP TABLE descendants AS
+SELECT links.id, links.parent AS reached, coalesce(nodes.failed AND ancestors.execution = nodes.id, false) AS matches
+FROM links JOIN nodes ON nodes.id = links.id JOIN ancestors ON ancestors.id = links.id
 WHERE nodes.trace_id IN (
-    SELECT trace_id FROM nodes JOIN above ON above.id = nodes.id WHERE above.failed_wrapper IS NOT NULL
+    SELECT trace_id FROM nodes JOIN ancestors ON ancestors.id = nodes.id WHERE ancestors.failed_wrapper IS NOT NULL
 )
 """
 """To tell which wrappers have an execution below them that failed by itself."""
 
 
-def _look_below(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let `below.holds` of every span tell whether it holds of the span itself or of any below it.
+def _mark_descendants(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let `descendants.matches` of every span tell whether it is true of the span itself or of any below it.
 
     In every round a span asks those that have reached it, which know of as many spans below them as they have jumped
     over; so this, too, takes log n rounds.
     """
-    while connection.execute("SELECT 1 FROM below WHERE reached IS NOT NULL LIMIT 1").fetchall():
+    while connection.execute("SELECT 1 FROM descendants WHERE reached IS NOT NULL LIMIT 1").fetchall():
         connection.execute(_LOOK_FARTHER)
 
 
 _LOOK_FARTHER = """
-CREATE OR REPLACE TEMP TABLE below AS
-WITH told AS (SELECT reached AS id, bool_or(holds) AS holds FROM below WHERE reached IS NOT NULL GROUP BY reached)
-SELECT span.id, next.reached, span.holds OR coalesce(told.holds, false) AS holds
-FROM below AS span LEFT JOIN below AS next ON next.id = span.reached LEFT JOIN told ON told.id = span.id
+CREATE OR REPLACE TEMP TABLE descendants AS
+WITH reached_by AS (
+    SELECT reached AS id, bool_or(matches) AS matches FROM descendants WHERE reached IS NOT NULL GROUP BY reached
+)
+SELECT span.id, next.reached, span.matches OR coalesce(reached_by.matches, false) AS matches
+FROM descendants AS span LEFT JOIN descendants AS next ON next.id = span.reached
+LEFT JOIN reached_by ON reached_by.id = span.id
 """
 
 

@@ -16,7 +16,7 @@ from ibis import ir
 
 from health_assets.core.agent_names import AgentName, AgentService, with_agents
 from health_assets.logs.conventions import UNKNOWN_MODEL, agent_name, own_name
-from health_assets.logs.span_trees import find_what_is_above, nodes_of
+from health_assets.logs.span_trees import nodes_of, resolve_ancestors
 from health_assets.schema.catalog import TABLE_OF_RECORD, columns_of, schema_of
 from health_assets.scoring.prices import STATED
 from health_assets.scoring.usage import AMOUNTS, MOST
@@ -30,10 +30,10 @@ NOT_FROM_SPANS = ("sla_breached",)
 """Columns that follow from targets."""
 
 _ONCE = (*AMOUNTS, "input_digest", "output_digest")
-"""What an outer span tells for all inner ones together."""
+"""Columns of an outer span that its last inner one inherits."""
 
 DIGEST_PARTS = ("digest_high", "digest_low")
-"""A row's digest in two numbers of 32 bits, whose sums no engine's whole numbers are too small for."""
+"""A row's 64-bit digest as two numbers of 32 bits, whose sums no engine overflows."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _records(
     """A database that has the records of each kind in the table of their name."""
     with nodes_of(spans, hours, lookback_hours, services, single_threaded=single_threaded) as connection:
         connection.execute(_FAILED_INSIDE)
-        find_what_is_above(connection, services)
+        resolve_ancestors(connection, services)
         connection.execute(_FAILURES)
         _find_calls(connection, "calls", "chat", is_same="true")
         _find_calls(connection, "tools", "tool", is_same=f"{_tool('inner_span')} = {_tool('outer_span')}")
@@ -126,10 +126,11 @@ WHERE links.parent = nodes.id AND inner_span.operation = 'tool.execution'
 _FAILURES = """
 CREATE TEMP TABLE failures AS
 SELECT nodes.id, CASE WHEN nodes.failed THEN nodes.error ELSE wrapper.error END AS error
-FROM nodes JOIN above ON above.id = nodes.id
-LEFT JOIN below AS told ON told.id = above.failed_wrapper
-LEFT JOIN nodes AS wrapper ON wrapper.id = above.failed_wrapper
-WHERE above.execution = nodes.id AND (nodes.failed OR above.failed_wrapper IS NOT NULL AND NOT told.holds)
+FROM nodes JOIN ancestors ON ancestors.id = nodes.id
+LEFT JOIN descendants ON descendants.id = ancestors.failed_wrapper
+LEFT JOIN nodes AS wrapper ON wrapper.id = ancestors.failed_wrapper
+WHERE ancestors.execution = nodes.id
+    AND (nodes.failed OR ancestors.failed_wrapper IS NOT NULL AND NOT descendants.matches)
 """
 """Executions that failed: by themselves, or because a wrapper failed and none of the executions below it did."""
 
@@ -160,8 +161,8 @@ def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is
         ) = 1 AS is_last,
         CASE WHEN outer_span.failed AND NOT bool_or(inner_span.failed) OVER siblings
             THEN {{'error': outer_span.error}} END AS failure
-    FROM nodes AS inner_span JOIN above ON above.id = inner_span.id
-    JOIN nodes AS outer_span ON outer_span.id = above.nearest
+    FROM nodes AS inner_span JOIN ancestors ON ancestors.id = inner_span.id
+    JOIN nodes AS outer_span ON outer_span.id = ancestors.nearest
     WHERE inner_span.kind = '{kind}' AND outer_span.kind = '{kind}' AND {is_same}
     WINDOW siblings AS (PARTITION BY outer_span.id)
     """)
@@ -178,15 +179,15 @@ def _find_calls(connection: duckdb.DuckDBPyConnection, table: str, kind: str, is
             span.is_last AND coalesce(next.is_last, true) AS is_last
         FROM held AS span LEFT JOIN held AS next ON next.id = span.reached
         """)
-    told = ("model", "response_model", *_ONCE)
-    own = ", ".join(f"coalesce(nodes.{name}, held.{name}) AS {name}" for name in told)
+    columns = ("model", "response_model", *_ONCE)
+    own = ", ".join(f"coalesce(nodes.{name}, held.{name}) AS {name}" for name in columns)
     connection.execute(f"""
     CREATE TEMP TABLE {table} AS
     SELECT nodes.* REPLACE (
             {own}, nodes.failed OR held.failure IS NOT NULL AS failed,
             CASE WHEN nodes.failed THEN nodes.error ELSE held.failure.error END AS error
-        ), above.execution
-    FROM nodes JOIN above ON above.id = nodes.id LEFT JOIN held ON held.id = nodes.id
+        ), ancestors.execution
+    FROM nodes JOIN ancestors ON ancestors.id = nodes.id LEFT JOIN held ON held.id = nodes.id
     WHERE nodes.kind = '{kind}' AND nodes.id NOT IN (SELECT outer_id FROM held)
     """)
 
@@ -241,12 +242,12 @@ WITH used_tools AS (
 )
 SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || span.span_id AS execution_id,
     {_agent_id("span")} AS agent_id,
-    coalesce(span.agent_version, above.wrapper_version, span.service_version) AS agent_version,
+    coalesce(span.agent_version, ancestors.wrapper_version, span.service_version) AS agent_version,
     span.started_at, span.ended_at,
     CASE WHEN failures.id IS NULL THEN 'success' ELSE 'failure' END AS status, failures.id IS NULL AS succeeded,
     '{STATED}' AS outcome_source, {_RUNTIME_US} / 1e6 AS runtime_s,
-    coalesce(span.session_id, above.wrapper_session) AS session_id,
-    coalesce(span.user_id, above.wrapper_user) AS user_id,
+    coalesce(span.session_id, ancestors.wrapper_session) AS session_id,
+    coalesce(span.user_id, ancestors.wrapper_user) AS user_id,
     coalesce(span.task_id, evaluated.task_id) AS task_id,
     CASE WHEN coalesce(span.task_id, evaluated.task_id) IS NOT NULL THEN 'evaluation' END AS task_source,
     coalesce(span.input_digest, called_models.input_digest) AS input_digest,
@@ -254,7 +255,7 @@ SELECT span.hour, span.source_file, span.line_number, span.trace_id || ':' || sp
     coalesce(model_that_answered, span.model, model_that_failed) AS model, failures.error,
     {", ".join(map(_own_or_summed, AMOUNTS))}, {_cost_source("coalesce(span.cost_usd, called_models.cost_usd)")},
     actions, len(actions) AS action_count, span.span_id
-FROM nodes AS span JOIN above ON above.id = span.id AND above.execution = span.id
+FROM nodes AS span JOIN ancestors ON ancestors.id = span.id AND ancestors.execution = span.id
 LEFT JOIN failures ON failures.id = span.id
 LEFT JOIN evaluated ON evaluated.trace_id = span.trace_id
     AND evaluated.seen_from IS NOT DISTINCT FROM span.seen_from
@@ -295,39 +296,39 @@ _SQL = {"execution": _EXECUTIONS, "model_call": _MODEL_CALLS, "tool_call": _TOOL
 
 
 def _assembled(connection: duckdb.DuckDBPyConnection, record_type: str) -> Assembled:
-    table, told = _told(connection, record_type)
-    rows = connection.sql(f"SELECT {_columns(table, told)} FROM {table}").to_arrow_table()
+    table, columns = _table_and_columns(connection, record_type)
+    rows = connection.sql(f"SELECT {_columns(table, columns)} FROM {table}").to_arrow_table()
     counts = connection.execute(
-        f"SELECT hour, count(*), (sum({_digest(told)}) % (1::HUGEINT << 64))::UBIGINT FROM {table} GROUP BY hour"
+        f"SELECT hour, count(*), (sum({_digest(columns)}) % (1::HUGEINT << 64))::UBIGINT FROM {table} GROUP BY hour"
     ).fetchall()
     return Assembled(record_type, rows, {hour: (count, str(digest)) for hour, count, digest in counts})
 
 
 def _with_digests(connection: duckdb.DuckDBPyConnection, record_type: str) -> pa.Table:
-    table, told = _told(connection, record_type)
+    table, columns = _table_and_columns(connection, record_type)
     high, low = DIGEST_PARTS
-    digest = _digest(told)
+    digest = _digest(columns)
     parts = f"({digest} >> 32)::BIGINT AS {high}, ({digest} & {2**32 - 1})::BIGINT AS {low}"
-    sql = f"SELECT '{record_type}' AS record_type, {_columns(table, told)}, {parts} FROM {table}"
+    sql = f"SELECT '{record_type}' AS record_type, {_columns(table, columns)}, {parts} FROM {table}"
     return connection.sql(sql).to_arrow_table()
 
 
-def _told(connection: duckdb.DuckDBPyConnection, record_type: str) -> tuple[str, list[str]]:
+def _table_and_columns(connection: duckdb.DuckDBPyConnection, record_type: str) -> tuple[str, list[str]]:
     """The table of a kind of records, and those of its columns that spans tell."""
     table = TABLE_OF_RECORD[record_type]
     found = {row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()}
     return table, [name for name in columns_of(table) if name in found]
 
 
-def _columns(table: str, told: Collection[str]) -> str:
+def _columns(table: str, known: Collection[str]) -> str:
     """All columns of a table, those that no span tells as nulls."""
     types = schema_of(table)
     return ", ".join(
-        name if name in told else f"NULL::{_SQL_TYPES[types[name]]} AS {name}"
+        name if name in known else f"NULL::{_SQL_TYPES[types[name]]} AS {name}"
         for name in columns_of(table)
         if name not in NOT_FROM_SPANS
     )
 
 
-def _digest(told: Sequence[str]) -> str:
-    return f"hash({', '.join(told)})"
+def _digest(columns: Sequence[str]) -> str:
+    return f"hash({', '.join(columns)})"

@@ -103,7 +103,7 @@ class ReadResult(ShardReport):
         secrets: secrets that were replaced in wanted rows and in rejected ones.
         lines_with_secrets: such rows that had any.
         stamps: by file, its size and times, as the machine of a shard saw them; not of objects of a store.
-        faults: by file that could not be read, why. No other account counts where there is one.
+        faults: by file that could not be read, why. Where there is one, all other fields are ignored.
     """
 
     found: list[tuple[FileSlice, SliceContent]] = field(default_factory=list)

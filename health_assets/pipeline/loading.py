@@ -301,30 +301,30 @@ class Loading:
             salt=self._salt or self._ledger.salt(),
         )
         tasks = [*whole.shards()] if self._session.is_distributed else [whole]
-        accounts = self._session.insert_from_each(tasks, read_files, ReadResult)
-        if faults := faults_of(files, accounts):
+        results = self._session.insert_from_each(tasks, read_files, ReadResult)
+        if faults := faults_of(files, results):
             raise UnreadableFilesError(faults)
-        return self._accounted(wanted, files, accounts, appended)
+        return self._merged(wanted, files, results, appended)
 
-    def _accounted(
-        self, wanted: RowFilter, files: Sequence[RawFile], accounts: Sequence[ReadResult], appended: Appended
+    def _merged(
+        self, wanted: RowFilter, files: Sequence[RawFile], results: Sequence[ReadResult], appended: Appended
     ) -> dict[FileSlice, SliceContent]:
         """Note what was read of files; gives what they hold."""
-        all_rejected = [account.rejections for account in accounts if account.rejections is not None]
-        is_all = len(all_rejected) == len(accounts)
+        all_rejected = [result.rejections for result in results if result.rejections is not None]
+        is_all = len(all_rejected) == len(results)
         self.main_rejection = main_rejection(chain.from_iterable(all_rejected)) if is_all else None
         secrets, lines = self.redacted
         self.redacted = (
-            secrets + sum(account.secrets for account in accounts),
-            lines + sum(account.lines_with_secrets for account in accounts),
+            secrets + sum(result.secrets for result in results),
+            lines + sum(result.lines_with_secrets for result in results),
         )
         notes: dict[str, Counter[str]] = {}
         found: dict[FileSlice, SliceContent] = {}
-        for account in accounts:
-            notes |= account.notes
-            found |= account.found
-            self._identities |= account.identities
-            self._future |= account.future
+        for result in results:
+            notes |= result.notes
+            found |= result.found
+            self._identities |= result.identities
+            self._future |= result.future
         self.told |= {name: sentence for name, own in notes.items() if (sentence := _told_notes(own))}
         self._ledger.write_notes(names_of(files), notes)
         self._noted |= notes.keys()

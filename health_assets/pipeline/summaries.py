@@ -7,7 +7,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.pipeline.events import ROWS, Link, Markdown, Value
-from health_assets.pipeline.trace_reading import read_traces
+from health_assets.pipeline.span_summary import summarize_spans
 from health_assets.warehouse.file_ledger import LostLines
 from health_assets.warehouse.session import Session
 
@@ -75,7 +75,7 @@ def record_summary(session: Session, asset: str, hours: HourRange) -> dict[str, 
 
 def _what_spans_became(session: Session, hours: HourRange) -> dict[str, Value]:
     """Say how many spans became records, and how many did not, by reason."""
-    reading = read_traces(session, hours)
+    reading = summarize_spans(session, hours)
     if reading is None:
         return {}
     lines = [f"{reading}.", *(f"- **{warning}**" for warning in reading.warnings)]

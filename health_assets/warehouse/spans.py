@@ -1,7 +1,7 @@
 """Spans: what became of those of some hours, as counts.
 
 What belongs here: comparing `spans` with the records that were put together from them. What does not: how spans become
-records (`logs.traces`), and what is said of the counts (`pipeline.trace_reading`).
+records (`logs.traces`), and what is said of the counts (`pipeline.span_summary`).
 """
 
 from dataclasses import dataclass

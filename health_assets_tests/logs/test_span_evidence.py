@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.pipeline.trace_reading import TraceReading, read_traces
+from health_assets.pipeline.span_summary import SpanSummary, summarize_spans
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.projects import Project, Row, assert_lines_are_conserved
 from health_assets_tests.support.traces_made import agent, attributes, chat, otlp_line, span, tool, workflow
@@ -26,9 +26,9 @@ def ingested(project: Project, *spans: dict[str, Any], **line: Any) -> dict[str,
     return tables
 
 
-def told(project: Project) -> TraceReading:
+def told(project: Project) -> SpanSummary:
     with project.warehouse.read() as session:
-        reading = read_traces(session, FIRST)
+        reading = summarize_spans(session, FIRST)
     assert reading is not None
     return reading
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.pipeline.trace_reading import TraceReading, read_traces
+from health_assets.pipeline.span_summary import SpanSummary, summarize_spans
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.projects import Project, assert_lines_are_conserved
 from health_assets_tests.support.traces_made import Span, agent, chat, in_snake_case, otlp_line, span, tool
@@ -18,13 +18,13 @@ COPIED = {"span that came more than once": 1}
 SHARED = "1 span id that several services use in one trace: the span of each service counts"
 
 
-def read(project: Project, files: dict[str, list[str]]) -> TraceReading:
+def read(project: Project, files: dict[str, list[str]]) -> SpanSummary:
     for name, lines in files.items():
         project.write_log(name, lines, modified=AT)
     project.ingest(FIRST)
     assert_lines_are_conserved(project)
     with project.warehouse.read() as session:
-        reading = read_traces(session, FIRST)
+        reading = summarize_spans(session, FIRST)
     assert reading is not None
     return reading
 

@@ -7,7 +7,7 @@ import pytest
 
 from health_assets.core.hours import HOUR
 from health_assets.pipeline.ingest_report import IngestReport
-from health_assets.pipeline.trace_reading import read_traces
+from health_assets.pipeline.span_summary import summarize_spans
 from health_assets.scoring.usage import AMOUNTS
 from health_assets_tests.logs.test_opentelemetry import AT, FIRST, SECOND, id_of
 from health_assets_tests.support.log_histories import Histories, LogFolder, Outcomes, Steps
@@ -24,8 +24,8 @@ def test_what_became_of_spans_is_counted_by_reason(project: Project) -> None:
     project.write_log("a.jsonl", [otlp_line(*spans), otlp_line(spans[0])])
     project.ingest(FIRST)
     with project.warehouse.read() as session:
-        reading = read_traces(session, FIRST)
-        assert read_traces(session, hours_from(FIRST.start + 5 * HOUR, 1)) is None
+        reading = summarize_spans(session, FIRST)
+        assert summarize_spans(session, hours_from(FIRST.start + 5 * HOUR, 1)) is None
     assert str(reading) == "11 spans became 1 execution, 3 model calls and 1 tool call"
     assert reading.unused == {
         "agent span inside another agent's run": 1,

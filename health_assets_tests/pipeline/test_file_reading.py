@@ -16,7 +16,7 @@ from health_assets.core.targets import Targets
 from health_assets.core.temporary import temporary_folder
 from health_assets.logs.files import RawFile, list_files
 from health_assets.logs.limits import current_limits
-from health_assets.logs.reader import in_process
+from health_assets.logs.reader import parser_connection
 from health_assets.logs.routing import main_rejection
 from health_assets.pipeline import executor_sharding
 from health_assets.pipeline.append_detection import NOTHING
@@ -124,7 +124,7 @@ def test_a_shard_finds_files_from_any_folder_and_tells_what_it_cannot_read(
 
 def test_what_works_beside_others_takes_one_core_and_little_memory() -> None:
     for single_threaded, threads in ((True, 1), (False, os.cpu_count())):
-        with in_process(single_threaded=single_threaded) as connection:
+        with parser_connection(single_threaded=single_threaded) as connection:
             [(found, memory)] = connection.execute(
                 "SELECT current_setting('threads'), current_setting('memory_limit')"
             ).fetchall()

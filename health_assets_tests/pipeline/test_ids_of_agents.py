@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from health_assets.apps.serving.reader_process import read_session, read_waterfall
+from health_assets.apps.serving.reader_process import read_session, read_session_runs
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets.quality.batches import Source
@@ -271,7 +271,7 @@ def test_a_session_shows_the_runs_and_calls_of_each_agent_that_has_the_id(tmp_pa
     ]
     project = made(tmp_path, {"a.jsonl": records}, only=SESSIONS)
     now = START + 2 * HOUR
-    waterfall = read_waterfall(project.settings, "s", START, now)
+    waterfall = read_session_runs(project.settings, "s", START, now)
     session = read_session(project.settings, "s", now)
     assert waterfall is not None and session is not None
     answer = waterfall["answer"]

@@ -11,7 +11,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
 from health_assets.pipeline.fingerprints import RunFingerprint
-from health_assets.pipeline.trace_reading import read_traces
+from health_assets.pipeline.span_summary import summarize_spans
 from health_assets.schema.catalog import FROM_SPANS
 from health_assets_tests.logs.test_opentelemetry import AT, FIRST, SECOND, id_of
 from health_assets_tests.support.logs_made import START
@@ -66,7 +66,7 @@ def test_the_root_of_a_service_is_an_execution_with_the_calls_below_it(shop: Pro
         (10.0, None, "shop-1", "m1", 200, 20, ["search"], "no answer"),
     ]
     with shop.warehouse.read() as session:
-        reading = read_traces(session, FIRST)
+        reading = summarize_spans(session, FIRST)
     assert reading is not None and reading.warnings == []
     assert str(reading) == "10 spans became 2 executions, 4 model calls and 2 tool calls"
     assert sum(reading.unused.values()) == 2  # the handlers

@@ -10,7 +10,7 @@ import ibis
 import pytest
 
 from health_assets.core.errors import HealthAssetsError, WarehouseBusyError
-from health_assets.logs.reader import in_process
+from health_assets.logs.reader import parser_connection
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.store import Warehouse
 
@@ -120,7 +120,7 @@ def test_what_the_parser_cannot_hold_goes_to_a_folder_that_is_gone_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with in_process() as connection:
+    with parser_connection() as connection:
         connection.execute("SET memory_limit = '40MB'")
         connection.execute(
             "CREATE TEMP TABLE large AS SELECT range AS number, hash(range) AS noise FROM range(5_000_000)"

@@ -15,7 +15,7 @@ from health_assets.core.settings import Settings
 from health_assets.core.systems import parts
 from health_assets.core.targets import load_targets
 from health_assets.core.terminal import printable
-from health_assets.pipeline.trace_reading import without_agents
+from health_assets.pipeline.span_summary import without_agents
 from health_assets.systems.formula_versions import older_results
 from health_assets.systems.session_scores.unmapped_evaluators import unmapped_evaluators
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates

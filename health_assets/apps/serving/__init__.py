@@ -14,8 +14,12 @@ Arrow file. So neither a lock, nor a long query, nor a crash of the database rea
 | `refresher` | replacing the snapshot, and how old it is |
 | `repeating` | the thread that does something again and again: refreshing, and, on another one, reading the tokens |
 | `sessions` | answers about one session, asked of a reader and kept for a minute |
+| `session_runs`, `run_traces`, `trace_question` | the runs of a session, the spans of a run |
+| `log_lines` | a line of a log |
+| `history`, `pages`, `mcp_server` | the hours that pages show, the pages for people, the tools for coding agents |
 | `answers` | HTTP answers: ETag, 304, problems |
-| `doors`, `hosts`, `view` | who asks and what that caller may see; which names of this host are answered |
+| `doors`, `hosts`, `view` | who asks, and the `View` that a role has; which names of this host are answered |
+| `pages.look` | what a view sees: `Look.visible` leaves out the rows of agents that are not the caller's |
 | `gate` | what happens before routing: host, caller, rate limit, method, body, and the health documents themselves |
 | `forms`, `sign_ins` | the forms of pages as HTTP brings them; browsers that are signed in |
 | `writer_process`, `process_loop` | the process that makes a change for a page; how both processes are asked |

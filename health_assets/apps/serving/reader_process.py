@@ -5,7 +5,7 @@
 - `{"snapshot": FOLDER, "known": VERSION}`: write the newest hour into FOLDER, unless it is VERSION; facts about hours,
   lines and incidents.
 - `{"session": ID}`: the scores of a session.
-- `{"waterfall": ID, "until": HOUR}`: its score by the end of that hour, null for the newest, with its runs.
+- `{"session_runs": ID, "until": HOUR}`: its score by the end of that hour, null for the newest, with its runs.
 - `{"trace": RUN}`: a run with what happened inside it; `RUN` has the fields of `TraceQuestion`.
 - `{"line": FILE, "number": N}`: the text of a line of a raw log.
 - `{"suggest": AGENT, "days": N}`: suggested targets, null for all agents'.
@@ -34,8 +34,8 @@ from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Sli
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.apps.serving.process_loop import EmptyWarehouseError, TargetsError, answer_requests
 from health_assets.apps.serving.run_traces import trace_of
+from health_assets.apps.serving.session_runs import runs_of
 from health_assets.apps.serving.trace_question import TraceQuestion
-from health_assets.apps.serving.waterfall import runs_of
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
@@ -73,9 +73,9 @@ def read(settings: Settings, request: dict[str, Any]) -> Any:
     """Read what a request asks for."""
     if "session" in request:
         return read_session(settings, request["session"])
-    if "waterfall" in request:
+    if "session_runs" in request:
         until = request["until"] and datetime.fromisoformat(request["until"])
-        return read_waterfall(settings, request["waterfall"], until)
+        return read_session_runs(settings, request["session_runs"], until)
     if "trace" in request:
         return read_trace(settings, TraceQuestion.of_request(request["trace"]))
     if "line" in request:
@@ -187,10 +187,10 @@ def _duration_s(score: dict[str, Any]) -> float | None:
     return (ended - started).total_seconds() if started and ended else None
 
 
-def read_waterfall(
+def read_session_runs(
     settings: Settings, session_id: str, until: datetime | None, now: datetime | None = None
 ) -> dict[str, Any] | None:
-    """The same of a session by the end of an hour, with its runs (`waterfall.runs_of`) in place of the metadata.
+    """The same of a session by the end of an hour, with its runs (`session_runs.runs_of`) in place of the metadata.
 
     Args:
         settings: the settings.

@@ -62,8 +62,8 @@ class Runs:
     """The runs of a session, a trace, the text of a line or suggested targets, or why they cannot be told now.
 
     Args:
-        told: `score` and what `waterfall.runs_of` says, or what `run_traces.trace_of` or `log_lines.line_of` says, or
-            what `reader_process.read_suggestions` says; None where there is none that the caller may see.
+        told: `score` and what `session_runs.runs_of` says, or what `run_traces.trace_of`, `log_lines.line_of` or
+            `reader_process.read_suggestions` says; None where there is none that the caller may see.
         why_not: a sentence; None where the warehouse was asked.
     """
 

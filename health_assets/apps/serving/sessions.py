@@ -42,7 +42,7 @@ class Question:
         """The question as the reader understands it."""
         if not self.with_runs:
             return {"session": self.session_id}
-        return {"waterfall": self.session_id, "until": self.until and self.until.isoformat()}
+        return {"session_runs": self.session_id, "until": self.until and self.until.isoformat()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def _in_short_window(inputs: Inputs, length: int) -> ir.Table:
     scored = agent_health(components, inputs.targets, inputs.hours, length, length, inputs.as_of)
     ran = scored.filter(scored.n > 0).mutate(window_hours=ibis.literal(length, "int64"))
     rows = inputs.with_windows(ran, "health_components", length)
-    return rows.select(sorted(rows.columns))
+    return rows.select(sorted(rows.columns))  # a union needs one order
 
 
 def _longest_short_window(settings: Settings) -> int:

@@ -10,11 +10,13 @@ from health_assets.schema.records import REPORTED_AGENT
 
 
 class TraceRisk(Hourly, table=True):
-    """Risks of every trace (execution) of the hour, and of earlier ones whose signals were given in the hour."""
+    """Risks of executions with a session or a signal: those of the hour, and earlier ones that got signals in it."""
 
     __tablename__ = "trace_risks"
 
-    trace_id: str = text("Trace, the same as the execution's id.", key=True)
+    trace_id: str = text(
+        "Id of the execution. From OpenTelemetry it is `traceId:spanId`, not the id of the trace alone.", key=True
+    )
     session_id: str | None = text("Session that the trace belongs to.")
     agent_id: str | None = text("Agent that ran; each agent with an execution of the id has a row.")
     agent_id_reported: str | None = text(REPORTED_AGENT)

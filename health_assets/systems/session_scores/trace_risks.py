@@ -29,10 +29,10 @@ def trace_risks(
     """
     ended = executions.filter(executions.hour >= hours.start).mutate(trace_id=lambda rows: rows.execution_id)
     ended = with_columns_of_runs(ended, computed.filter(computed.hour >= hours.start), CALL_COUNTS)
-    wanted = _said_more_about(ended, signals, hours, settings.lookback_hours)
+    wanted = _ids_with_signals(ended, signals, hours, settings.lookback_hours)
     rows = ibis.union(
-        _said_by_the_execution_alone(ended, wanted),
-        _said_by_signals_too(ended, executions, signals, computed, wanted, hours, settings.lookback_hours),
+        _from_executions_alone(ended, wanted),
+        _from_executions_and_signals(ended, executions, signals, computed, wanted, hours, settings.lookback_hours),
     )
     return with_weighted_risks(with_risks(rows), settings)
 
@@ -50,7 +50,7 @@ COLUMNS = (
 )
 
 
-def _said_more_about(ended: ir.Table, signals: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
+def _ids_with_signals(ended: ir.Table, signals: ir.Table, hours: HourRange, lookback_hours: int) -> ir.Table:
     """(hour, trace_id) of the hour's traces about which the look-back, too, has signals records; mostly few."""
     about = signals.select(given_in=signals.hour, trace_id=signals.execution_id).distinct()
     given = about.filter(about.given_in >= hours.start).select("trace_id", hour="given_in")
@@ -65,14 +65,14 @@ def _said_more_about(ended: ir.Table, signals: ir.Table, hours: HourRange, lookb
     return ibis.union(given.select("hour", "trace_id"), early.select(ended.hour, ended.trace_id), distinct=True)
 
 
-def _said_by_the_execution_alone(ended: ir.Table, wanted: ir.Table) -> ir.Table:
+def _from_executions_alone(ended: ir.Table, wanted: ir.Table) -> ir.Table:
     alone = ended.anti_join(wanted, ["hour", "trace_id"])
     alone = alone.filter(is_trace(alone))
     alone = with_run(alone)
     return alone.mutate(traced_at=alone.ended_at, oldest_event_at=alone.ended_at).select(*COLUMNS)
 
 
-def _said_by_signals_too(
+def _from_executions_and_signals(
     ended: ir.Table,
     executions: ir.Table,
     signals: ir.Table,
@@ -82,7 +82,7 @@ def _said_by_signals_too(
     lookback_hours: int,
 ) -> ir.Table:
     # the look-back is searched for those alone that may be about a run that ended before their hour
-    elsewhere = _about_earlier_runs(ended, signals, hours)
+    elsewhere = _signals_of_earlier_executions(ended, signals, hours)
     before = executions.filter(executions.hour < hours.start).mutate(trace_id=lambda rows: rows.execution_id)
     before = with_columns_of_runs(before.semi_join(elsewhere, "trace_id"), computed, CALL_COUNTS)
     own = ended.semi_join(wanted, "trace_id")
@@ -92,7 +92,7 @@ def _said_by_signals_too(
     return merged.filter(merged.newest_event_at >= merged.hour, is_trace(merged)).select(*COLUMNS)
 
 
-def _about_earlier_runs(ended: ir.Table, signals: ir.Table, hours: HourRange) -> ir.Table:
+def _signals_of_earlier_executions(ended: ir.Table, signals: ir.Table, hours: HourRange) -> ir.Table:
     """The (hour, trace_id) of signals given in these hours, without those of an agent whose run ended in the hour."""
     given = signals.filter(signals.hour >= hours.start)
     given = given.select("hour", trace_id=given.execution_id, named=claimant_of(given)).distinct()

@@ -41,7 +41,7 @@ from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
-from health_assets.pipeline.trace_reading import without_agents
+from health_assets.pipeline.span_summary import without_agents
 from health_assets.warehouse.in_memory import in_order
 from health_assets.warehouse.location import ledger_of
 from health_assets.warehouse.partition_states import PartitionStates, WrittenRows

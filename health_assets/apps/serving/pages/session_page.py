@@ -1,7 +1,7 @@
 """The page of a session: both scores, why they are what they are, and its runs over time.
 
 What belongs here: what the two numbers of source 5 are made of, in the terms of this session. What does not: finding
-its runs (`apps.serving.waterfall`) and places on the line of time (`session_timeline`).
+its runs (`apps.serving.session_runs`) and places on the line of time (`session_timeline`).
 """
 
 import math
@@ -41,7 +41,7 @@ class Wanted:
 
     Args:
         session_id: the session.
-        runs: its score and its runs as `waterfall.runs_of` tells them; None where they are not known.
+        runs: its score and its runs as `session_runs.runs_of` tells them; None where they are not known.
         why_not: why the warehouse could not be asked; None where it could.
     """
 

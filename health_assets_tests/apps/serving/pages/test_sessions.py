@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from rich.console import Console
 
+from health_assets.apps.serving import session_runs
 from health_assets.apps.serving import sessions as asked_sessions
-from health_assets.apps.serving import waterfall
 from health_assets.apps.serving.client import Reader
 from health_assets.apps.serving.pages import sessions_page as sessions
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.session_page import Wanted, session_page
 from health_assets.apps.serving.pages.session_timeline import GAPS_SHARE, LEAST_WIDTH, WIDTH, Timeline
 from health_assets.apps.serving.pages.sessions_page import sessions_page
-from health_assets.apps.serving.reader_process import read_session, read_waterfall
+from health_assets.apps.serving.reader_process import read_session, read_session_runs
 from health_assets.apps.serving.sessions import SessionAnswer
 from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.errors import HealthAssetsError
@@ -76,7 +76,7 @@ def ids(world: World, view: View = FULL, **wanted: Any) -> list[str]:
 
 
 def runs(world: World, session_id: str, until: datetime | None = None) -> dict[str, Any]:
-    found = read_waterfall(world.project.settings, session_id, until, world.hours.end)
+    found = read_session_runs(world.project.settings, session_id, until, world.hours.end)
     assert found is not None
     return json.loads(json.dumps(found["answer"]))
 
@@ -424,14 +424,14 @@ def test_texts_of_errors_are_for_the_full_view(world: World) -> None:
 def test_runs_by_an_earlier_hour_are_those_of_then(world: World) -> None:
     then = runs(world, HOSTILE, START)
     assert (len(then["traces"]), then["score"]["total_traces"]) == (5, 5)
-    assert read_waterfall(world.project.settings, "silent", START, world.hours.end) is None
+    assert read_session_runs(world.project.settings, "silent", START, world.hours.end) is None
 
 
 def test_of_many_traces_the_riskiest_are_listed_and_the_rest_counted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waterfall, "MOST_TRACES", 3)
-    monkeypatch.setattr(waterfall, "MOST_CALLS", 1)
+    monkeypatch.setattr(session_runs, "MOST_TRACES", 3)
+    monkeypatch.setattr(session_runs, "MOST_CALLS", 1)
     of = told(world, HOSTILE)
     assert (len(of["traces"]), of["traces_not_listed"]) == (3, 7)
     assert any(one["is_flagged"] for one in of["traces"])
@@ -439,7 +439,7 @@ def test_of_many_traces_the_riskiest_are_listed_and_the_rest_counted(
 
 
 def test_weights_of_the_score_weigh_its_traces_whatever_the_settings_are_now(world: World) -> None:
-    found = read_waterfall(
+    found = read_session_runs(
         world.project.settings.model_copy(update={"weight_tool_correctness": 0.1}), HOSTILE, None, world.hours.end
     )
     assert found is not None

@@ -17,7 +17,7 @@ from health_assets.apps.serving.pages.fleet_page import fleet_page
 from health_assets.apps.serving.pages.session_page import Wanted as WantedSession
 from health_assets.apps.serving.pages.session_page import session_page
 from health_assets.apps.serving.pages.trace_page import NO_CALLS, NO_RUN, ONLY_CALLS, SPANS_GONE, Wanted, trace_page
-from health_assets.apps.serving.reader_process import read_trace, read_waterfall
+from health_assets.apps.serving.reader_process import read_session_runs, read_trace
 from health_assets.apps.serving.tokens import new_token
 from health_assets.apps.serving.trace_question import TraceQuestion
 from health_assets.apps.serving.view import EVERYBODYS, View
@@ -262,7 +262,7 @@ def test_runs_are_one_click_from_the_pages_that_name_them(world: World) -> None:
 
 
 def _session(world: World, session_id: str) -> WantedSession:
-    found = read_waterfall(world.project.settings, session_id, None, world.hours.end)
+    found = read_session_runs(world.project.settings, session_id, None, world.hours.end)
     assert found is not None
     return WantedSession(session_id=session_id, runs=json.loads(json.dumps(found["answer"])))
 

@@ -1,4 +1,4 @@
-"""Trace reading: what the spans of some hours became, and why others became nothing, as counts by reason.
+"""Span summary: what the spans of some hours became, and why others became nothing, as counts by reason.
 
 What belongs here: the words for these counts, for a run's report and the page of the asset `spans`. What does not: how
 spans become records (`logs.traces`), and the counts (`warehouse.spans`).
@@ -27,7 +27,7 @@ _NOT_USED = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceReading:
+class SpanSummary:
     """The counts of what the spans of some hours became.
 
     Args:
@@ -51,7 +51,7 @@ class TraceReading:
         return f"{counted(self.spans, 'span')} became {counted(self.executions, 'execution')}, {calls}"
 
 
-def read_traces(session: Session, hours: HourRange) -> TraceReading | None:
+def summarize_spans(session: Session, hours: HourRange) -> SpanSummary | None:
     """Count what became of the spans of some hours; None where there are none."""
     count, spans = session.count_hours("spans", hours), Spans(session, hours)
     if not count:
@@ -61,7 +61,7 @@ def read_traces(session: Session, hours: HourRange) -> TraceReading | None:
     unused = {reason: count for reason, count in _unused(spans, repeats) if count}
     most_first = dict(sorted(unused.items(), key=lambda item: (-item[1], item[0])))
     warnings = [*_warnings(spans.model_calls(), made["executions"]), *_warnings_of_ids(repeats), *_remarks(spans)]
-    return TraceReading(spans=count, **made, unused=most_first, warnings=warnings)
+    return SpanSummary(spans=count, **made, unused=most_first, warnings=warnings)
 
 
 def without_agents(session: Session, hours: HourRange) -> str | None:
