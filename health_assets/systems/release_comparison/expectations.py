@@ -29,13 +29,15 @@ RELEASE_COMPONENTS = Suite(
                 *at_least("successes", "timed_runs"),
                 *at_least("executions", "runs_with_tokens"),
                 *at_least("executions", "runs_with_cost"),
+                *at_least("runs_with_cost", "successes_with_cost"),
+                *at_least("successes", "successes_with_cost"),
             ],
         ),
         Check(
             name="sums_are_not_negative",
             expectations=between(
                 0, None, "successes", "runtime_buckets", "squared_runtime_buckets", "tokens", "squared_kilotokens",
-                "cost_usd", "squared_cost_usd2",
+                "cost_usd", "squared_cost_usd2", "cost_of_successes_usd",
             ),
         ),
         Check(name="buckets_are_those_of_timed_runs", expectations=equal("timed_runs", "bucket_count")),

@@ -13,11 +13,11 @@ SUCCESS_RATES = (SUCCESS_RATE, SAME_TASKS)
 """Measures of which more is better."""
 SHARES = (*SUCCESS_RATES, TOOL_FAILURES, LOOPS, VIOLATIONS)
 """Measures that are shares of executions."""
-RUNTIME, TOKENS, COST = "runtime", "tokens", "cost"
+RUNTIME, TOKENS, COST_PER_SUCCESS = "runtime", "tokens", "cost_per_success_usd"
 RUNTIME_P50, RUNTIME_P95 = "latency_p50_ms", "latency_p95_ms"
 PERCENTS = {RUNTIME_P50: 50, RUNTIME_P95: 95}
 """Measures that are quantiles of the runtime, each with its percentile."""
-MEASURES = (*SHARES, RUNTIME, *PERCENTS, TOKENS, COST)
+MEASURES = (*SHARES, RUNTIME, *PERCENTS, TOKENS, COST_PER_SUCCESS)
 """Measures, the most important first."""
 
 MIX = ("mix_shift", "is_mix_changed")

@@ -27,7 +27,8 @@ PRIOR = (
 )  # fmt: skip
 SUMS = (
     *PRIOR, *SESSION_PAIRS, "timed_runs", "runtime_buckets", "squared_runtime_buckets", "runs_with_tokens", "tokens",
-    "squared_kilotokens", "runs_with_cost", "cost_usd", "squared_cost_usd2",
+    "squared_kilotokens", "runs_with_cost", "cost_usd", "squared_cost_usd2", "successes_with_cost",
+    "cost_of_successes_usd",
 )  # fmt: skip
 PAIR = ("agent_id", "dimension", "candidate", "baseline", "released_at")
 _NAMED = ("hour", "agent_id", *DIMENSIONS.values())

@@ -11,7 +11,8 @@ By measure, with the 95 % confidence sequence of the difference (`scoring.confid
 | violation_share | judged executions, of which one violated a constraint | likewise |
 | runtime | the logarithm of the runtime of successes | new / old - 1, of geometric means |
 | latency_p50_ms, latency_p95_ms | quantiles of the runtime of successes | new / old - 1; exact for any number of them |
-| tokens, cost | executions that tell them | new / old - 1, of means; the logarithm of a mean by the delta method |
+| tokens | executions that tell them | new / old - 1, of means; the logarithm of a mean by the delta method |
+| cost_per_success_usd | executions that have a cost: their cost over the successes among them | new / old - 1 |
 
 The weights of the tasks that the old version ran most (`task_groups`) are their shares of these before the release;
 others are left out. There is no row until both versions have run every one of them, or where they are less than half of
@@ -24,7 +25,8 @@ of them show; with sessions of several executions their intervals hold in the li
 The interval of a quantile's ratio is from the new version's lower end by the old one's upper end to the opposite, with
 the ends of latency buckets, outwards (`runtime_quantiles`). There is none before both sides have both ends.
 
-Intervals of means hold in the limit of many, so none is given before each side has `FEWEST_RUNS`.
+Intervals of means and of their ratios hold in the limit of many, so none is given before each side has `FEWEST_RUNS`.
+There is none of cost per success either while the success rate or the mean cost of a side is not told apart from 0.
 
 The verdict is `worse` where the whole interval is on the bad side of 0, and `better` on the good one; `no_difference`
 where it lies within the margin on both sides of 0, whatever side; else `not_enough`. Of an agent whose version
@@ -45,7 +47,9 @@ from health_assets.scoring.confidence_sequences import (
     Floats,
     Means,
     Mixes,
+    Ratios,
     Shares,
+    difference_of_log_ratios,
     difference_of_means,
     difference_of_shares,
     difference_of_weighted_shares,
@@ -55,7 +59,7 @@ from health_assets.scoring.confidence_sequences import (
 from health_assets.scoring.latency_buckets import GAMMA
 from health_assets.systems.release_comparison.names import (
     BETTER,
-    COST,
+    COST_PER_SUCCESS,
     LOOPS,
     MEASURES,
     MIX,
@@ -139,12 +143,13 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
         shift, is_changed = mixes(columns)
         for name, values in zip(MIX, (shift, is_changed), strict=True):
             sums = sums.append_column(name, pa.array(values, mask=~np.isfinite(shift)))
+        named = sums.select([*KEYS, *MIX])
         for measure in MEASURES:
             runs, measured_by = _MEASURES[measure]
             told = (columns[f"baseline_{runs}"] > 0) & (columns[f"candidate_{runs}"] > 0)
             measured = measured_by(columns if told.all() else {name: values[told] for name, values in columns.items()})
             own = ratio_margin if measured.is_ratio else margin
-            tables.append(_rows(sums.filter(pa.array(told)), measure, measured, own))
+            tables.append(_rows(named if told.all() else named.filter(pa.array(told)), measure, measured, own))
     return pa.concat_tables(tables)
 
 
@@ -317,9 +322,42 @@ def _tokens(columns: Mapping[str, Floats]) -> Measured:
     return _ratios([_of_logarithm(side) for side in sides], [side.mean * 1e3 for side in sides])
 
 
-def _costs(columns: Mapping[str, Floats]) -> Measured:
-    sides = [_means(columns, side, "runs_with_cost", "cost_usd", "squared_cost_usd2") for side in _SIDES]
-    return _ratios([_of_logarithm(side) for side in sides], [side.mean for side in sides])
+def costs_per_success(columns: Mapping[str, Floats]) -> Measured:
+    """Cost of executions over successes among them: the ratio of two means of the same executions."""
+    runs, costs, successes = (
+        [columns[f"{side}_{name}"] for side in _SIDES] for name in ("runs_with_cost", "cost_usd", "successes_with_cost")
+    )
+    values = [np.where(hits > 0, cost / hits, np.nan) for cost, hits in zip(costs, successes, strict=True)]
+    below, above = difference_of_log_ratios(*(_cost_ratios(columns, side) for side in _SIDES), ALPHA)
+    difference = np.log(values[1]) - np.log(values[0])
+    is_known = (np.minimum(*runs) >= FEWEST_RUNS) & np.isfinite(below) & np.isfinite(above)
+    return Measured(
+        n_from=runs[0],
+        n_to=runs[1],
+        estimate_from=values[0],
+        estimate_to=values[1],
+        low=np.where(is_known, difference - below, np.nan),
+        high=np.where(is_known, difference + above, np.nan),
+        is_ratio=True,
+        fewest_runs=FEWEST_RUNS,
+    )
+
+
+def _cost_ratios(columns: Mapping[str, Floats], side: str) -> Ratios:
+    """Variances of costs and successes, of which each is 0 or 1, with n - 1 below the line."""
+    runs, cost, squares, successes, of_successes = (
+        columns[f"{side}_{name}"]
+        for name in (
+            "runs_with_cost", "cost_usd", "squared_cost_usd2", "successes_with_cost", "cost_of_successes_usd",
+        )
+    )  # fmt: skip
+    unbiased = runs / (runs - 1)
+    return Ratios(
+        runs=runs,
+        numerator_variance=np.maximum(0.0, runs * squares / cost**2 - 1) * unbiased,
+        denominator_variance=(runs / successes - 1) * unbiased,
+        covariance=(runs * of_successes / (cost * successes) - 1) * unbiased,
+    )
 
 
 _MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Floats]], Measured]]] = {
@@ -333,7 +371,7 @@ _MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Floats]], Measured]]] = {
     RUNTIME: ("timed_runs", _runtimes),
     **{measure: ("timed_runs", partial(runtime_quantile_ratios, measure=measure)) for measure in PERCENTS},
     TOKENS: ("runs_with_tokens", _tokens),
-    COST: ("runs_with_cost", _costs),
+    COST_PER_SUCCESS: ("runs_with_cost", costs_per_success),
 }  # fmt: skip
 """By measure, the count of executions that tell of it, and how it is computed."""
 

@@ -65,6 +65,8 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         runs_with_cost=rows.usd.count(),
         cost_usd=as_number(exact_sum(rows.usd)).fill_null(0.0),
         squared_cost_usd2=as_number(exact_sum(rows.usd * rows.usd)).fill_null(0.0),
+        successes_with_cost=rows.count(where=rows.succeeded & rows.usd.notnull()),
+        cost_of_successes_usd=as_number(exact_sum(rows.succeeded.ifelse(rows.usd, 0.0))).fill_null(0.0),
     )
     buckets = sums.latency_buckets
     sums = sums.mutate(latency_buckets=(sums.timed_runs > 0).ifelse(buckets, ibis.null(buckets.type())))

@@ -38,6 +38,8 @@ class ReleaseComponent(Hourly, table=True):
     runs_with_cost: int = count("Executions that have a cost.")
     cost_usd: float = number("Sum of their costs in US dollars, of each at most 10,000.")
     squared_cost_usd2: float = number("Sum of the squares of their costs, in square dollars.")
+    successes_with_cost: int = count("Executions of them that succeeded.")
+    cost_of_successes_usd: float = number("Sum of the costs of those that succeeded, in US dollars.")
 
 
 class ReleaseComparison(AsOf, table=True):
@@ -51,7 +53,8 @@ class ReleaseComparison(AsOf, table=True):
     measure: str = text(
         "`success_rate`, `success_rate_same_tasks` (with the old mix of tasks), `tool_failure_share`, "
         "`loop_share` or `violation_share`, shares of executions; `runtime` of successes, a geometric mean, "
-        "`latency_p50_ms` its median, `latency_p95_ms` its 95th percentile; `tokens` or `cost` of executions, means.",
+        "`latency_p50_ms` its median, `latency_p95_ms` its 95th percentile; `tokens` of executions, a mean; "
+        "`cost_per_success_usd`, the cost of executions over the number of them that succeeded.",
         key=True,
     )
     from_version: str = text("The version or model that ran most in the comparison's hours before the new one.")
@@ -61,11 +64,11 @@ class ReleaseComparison(AsOf, table=True):
     n_to: int = count("Executions of the new one, likewise.")
     estimate_from: float | None = number(
         "Value of the baseline: a share from 0 to 1, seconds, milliseconds where the measure says so, tokens or "
-        "US dollars. Null where nothing tells of it."
+        "US dollars. Null where nothing tells of it, or nothing succeeded that has a cost."
     )
     estimate_to: float | None = number("Value of the new one, likewise.")
     difference: float | None = number(
-        "Of shares estimate_to - estimate_from, of the others estimate_to / estimate_from - 1."
+        "Of shares estimate_to - estimate_from, of the others estimate_to / estimate_from - 1. Null without estimates."
     )
     low: float | None = number(
         "Lower end of the 95% confidence sequence of the difference. Null where there is none yet."
@@ -74,7 +77,8 @@ class ReleaseComparison(AsOf, table=True):
     margin: float = number("Largest difference that does not matter, in either direction; of ratios, of their factor.")
     verdict: str = text("`better`, `worse`, `no_difference` (none that matters) or `not_enough`.")
     more_runs: int | None = count(
-        "About how many more executions of the new one a verdict needs; null with one, or where the old one lacks some."
+        "About how many more executions of the new one a verdict needs; null with one, where the old one lacks some, or "
+        "where it cannot be told."
     )
     mix_shift: float | None = number(
         "Share of executions, 0 to 1, that would have to be of other tasks for both to run the same mix of them. Null "

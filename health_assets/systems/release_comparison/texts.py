@@ -6,7 +6,7 @@ from health_assets.core.wording import counted, dollars, duration, share
 from health_assets.systems.release_comparison.comparisons import Comparison
 from health_assets.systems.release_comparison.names import (
     BETTER,
-    COST,
+    COST_PER_SUCCESS,
     LOOPS,
     PERCENTS,
     RUNTIME,
@@ -26,7 +26,8 @@ from health_assets.systems.release_comparison.names import (
 NAMES = {
     SUCCESS_RATE: "success rate", SAME_TASKS: "success, same tasks", VIOLATIONS: "violations",
     TOOL_FAILURES: "tool failures", LOOPS: "loops", RUNTIME: "runtime",
-    RUNTIME_P50: "median runtime", RUNTIME_P95: "p95 runtime", TOKENS: "tokens a run", COST: "cost a run",
+    RUNTIME_P50: "median runtime", RUNTIME_P95: "p95 runtime", TOKENS: "tokens a run",
+    COST_PER_SUCCESS: "cost per success",
 }  # fmt: skip
 VERDICT_TEXTS = {WORSE: "worse", BETTER: "better", SAME: "no difference that matters", UNDECIDED: "not enough yet"}
 NOTHING = "–"
