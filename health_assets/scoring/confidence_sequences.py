@@ -233,7 +233,7 @@ def _multiplier(runs: Floats, counts: Floats, weights: Floats, bound: Floats) ->
     """
     least = _cost(counts, runs, counts / np.maximum(runs, 1e-300)).sum(axis=0)
     allowed = bound - least
-    is_asked = counts.any(axis=0) & np.isfinite(allowed)  # else every multiplier is as good
+    is_found = ~counts.any(axis=0) | ~np.isfinite(allowed)  # where every multiplier is as good
     rates = (counts + 0.5) / (runs + 1)
     found = np.log(2 * allowed / (weights**2 * rates * (1 - rates) / (runs + 1)).sum(axis=0)) / 2  # of a normal one
     low, high = np.full(bound.shape, -MOST_LOG), np.full(bound.shape, MOST_LOG)
@@ -248,7 +248,8 @@ def _multiplier(runs: Floats, counts: Floats, weights: Floats, bound: Floats) ->
             newton = found + np.where(is_inside, np.log(allowed / above) * above, allowed - above) / growth
             is_newton = (newton >= low) & (newton <= high) & (above > LEAST_ABOVE * allowed)
             following = np.where(is_newton & (place < NEWTON_STEPS or place % 2 == 0), newton, (low + high) / 2)
-            is_found = (np.abs(following - found) <= NEAR) | ~is_asked
+            following = np.where(is_found, found, following)  # so that no column depends on the others
+            is_found |= np.abs(following - found) <= NEAR
             found = following
             if is_found.all():
                 break

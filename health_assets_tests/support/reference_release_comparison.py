@@ -9,12 +9,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
 from health_assets_tests.support.reference import ONE_HOUR, Record, deduplicate
 from health_assets_tests.support.reference_computed_signals import signals_of
 from health_assets_tests.support.reference_reliability import verdict_on
 
+Floats = NDArray[np.float64]
 ALPHA = 0.05
 FEWEST = 100
 PRIOR_RUNS = 20
@@ -105,10 +108,13 @@ def measured(
         if told[1] and told[2]:
             effects = design_effects(old, new) if measure == "success_rate" else (1.0, 1.0)
             rows.append({**pair, **common, **shares(measure, is_hit, *told, margin, effects)})
-    for measure, value in (("runtime", runtime_bucket), ("tokens", tokens), ("cost", cost)):
+    for measure, value in (("runtime", runtime_bucket), ("tokens", tokens)):
         numbers = [[told for run in side if (told := value(run)) is not None] for side in (old, new)]
         if all(numbers):
             rows.append({**pair, **common, **ratios(measure, *numbers, ratio_margin)})
+    with_cost = [[run for run in side if run.get("cost_usd") is not None] for side in (old, new)]
+    if all(with_cost):
+        rows.append({**pair, **common, **costs_per_success(*with_cost, ratio_margin)})
     buckets = [sorted(told for run in side if (told := runtime_bucket(run)) is not None) for side in (old, new)]
     if all(buckets):
         rows += [{**pair, **common, **quantiles(measure, *buckets, ratio_margin)} for measure in QUANTILES]
@@ -384,10 +390,6 @@ def tokens(run: Record) -> float | None:
     return min(sum(told), 1e8) if told else None
 
 
-def cost(run: Record) -> float | None:
-    return None if run.get("cost_usd") is None else min(run["cost_usd"], 1e4)
-
-
 def ratios(measure: str, old: Sequence[float], new: Sequence[float], margin: float) -> Record:
     sides = [log_mean(measure, side) for side in (old, new)]
     values = [side[0] for side in sides]
@@ -432,6 +434,62 @@ def log_mean(measure: str, numbers: Sequence[float]) -> tuple[float, float]:
 def lacking(fewest: int, new: Sequence[Any]) -> int | None:
     """How many runs the new version lacks; None where it is the old one that has too few."""
     return fewest - len(new) if len(new) < fewest else None
+
+
+# -- cost per success --------------------------------------------------------------------------------------------------
+
+
+def costs_per_success(old: list[Record], new: list[Record], margin: float) -> Record:
+    """The set of both true ratios by the roots of quadratic equations, and its ends by trying divisions of the bound."""
+    sides = [np.array([(min(run["cost_usd"], 1e4), float(bool(succeeded(run)))) for run in side]) for side in (old, new)]
+    values = [side[:, 0].sum() / side[:, 1].sum() if side[:, 1].any() else None for side in sides]
+    r = (2 * math.log(20) + math.log(1 + 2 * math.log(20))) / 500
+    bound = math.log(20) + sum(math.log(1 + len(side) * r) for side in sides) / 2
+    known = None not in values and min(len(old), len(new)) >= FEWEST
+    known = known and all(ratio_set(side, r, bound) is not None for side in sides)
+    low = high = difference = None
+    if None not in values and values[0]:
+        difference = values[1] / values[0] - 1
+    if known:
+        of_old, of_new = (lambda part, side=side: ratio_set(side, r, part) for side in sides)
+        high = farthest(lambda part: math.log(of_new(part)[1] / of_old(bound - part)[0]), bound)
+        low = -farthest(lambda part: math.log(of_old(bound - part)[1] / of_new(part)[0]), bound)
+    width = math.log(1 + margin)
+    verdict = word(low, high, width, above="worse", below="better") if known else "not_enough"
+    further = None
+    if verdict == "not_enough":
+        further = more(len(new), low, high, math.log1p(difference), width) if known else lacking(FEWEST, new)
+        further = rounded(further) if further else None
+    return {
+        "measure": "cost_per_success_usd", "n_from": len(old), "n_to": len(new), "estimate_from": values[0],
+        "estimate_to": values[1], "difference": difference,
+        "low": math.expm1(low) if known else None,
+        "high": math.expm1(high) if known else None,
+        "margin": margin, "verdict": verdict, "more_runs": further,
+    }  # fmt: skip
+
+
+def ratio_set(side: Floats, r: float, bound: float) -> tuple[float, float] | None:
+    """The ratios t of which ln M of the numbers cost - t success grows to at most the bound; None if 0 or any is one."""
+    count = len(side)
+    (mean, rate), moments = side.mean(axis=0), np.cov(side, rowvar=False)
+    q = 2 * bound * (1 + count * r) / (count**2 * r)
+    terms = [rate**2 - q * moments[1, 1], -2 * (mean * rate - q * moments[0, 1]), mean**2 - q * moments[0, 0]]
+    if terms[0] <= 0 or terms[2] <= 0:
+        return None
+    half = math.sqrt(max(0.0, terms[1] ** 2 - 4 * terms[0] * terms[2]))
+    return (-terms[1] - half) / (2 * terms[0]), (-terms[1] + half) / (2 * terms[0])
+
+
+def farthest(reach: Callable[[float], float], bound: float) -> float:
+    """The greatest value over all divisions of the bound."""
+    at_angle = lambda angle: reach(bound * math.sin(angle) ** 2)  # noqa: E731
+    angles = np.linspace(0, math.pi / 2, 101)
+    tried = [at_angle(angle) for angle in angles]
+    best = int(np.argmax(tried))
+    ends = angles[max(best - 1, 0)], angles[min(best + 1, 100)]
+    found = minimize_scalar(lambda angle: -at_angle(angle), bounds=ends, method="bounded", options={"xatol": 1e-9})
+    return max(-found.fun, tried[best])
 
 
 # -- quantiles ---------------------------------------------------------------------------------------------------------

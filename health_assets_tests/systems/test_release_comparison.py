@@ -118,12 +118,37 @@ def test_amounts_have_an_interval_once_each_side_has_100_executions(project: Pro
         {**record, "cost_usd": (1 if record["agent_version"] == "1" else 2) * random.uniform(0.5, 1.5)}
         for record in [*runs(0, 120, "1"), *runs(1, 99, "2"), *runs(2, 1, "2")]
     ]
-    rows = [row for row in compared(project, records, hours_from(START, 3)) if row["measure"] == "cost"]
+    rows = [row for row in compared(project, records, hours_from(START, 3)) if row["measure"] == "cost_per_success_usd"]
     few, enough = rows
     assert (few["low"], few["verdict"], few["more_runs"]) == (None, "not_enough", 1)
     assert few["difference"] == pytest.approx(1, abs=0.2)
     assert enough["verdict"] == "worse"
     assert 0 < enough["low"] < enough["difference"] < enough["high"]
+
+
+def test_cost_per_success_is_the_cost_of_all_runs_over_those_that_succeed(project: Project) -> None:
+    """The same cost a run, and half as many successes; runs without a cost do not count."""
+    records = [{**record, "cost_usd": 1 + number % 2} for number, record in enumerate(runs(0, 120, "1"))]
+    records += [{**record, "cost_usd": 1 + number % 2} for number, record in enumerate(runs(1, 120, "2", failed=60))]
+    records += runs(1, 30, "2", failed=30, agent_id="a without cost")
+    rows = compared(project, [{**record, "agent_id": "a"} for record in records], hours_from(START, 2))
+    [row] = [row for row in rows if row["measure"] == "cost_per_success_usd"]
+    assert (row["n_from"], row["n_to"], row["estimate_from"], row["estimate_to"]) == (120, 120, 1.5, 3.0)
+    assert (row["verdict"], row["difference"]) == ("worse", 1.0)
+    assert 0 < row["low"] < 1 < row["high"]
+
+
+def test_cost_per_success_has_no_interval_while_a_side_hardly_ever_succeeds(project: Project) -> None:
+    """No success of the new version in its first hour, and few in the second: any cost per success is possible."""
+    failing = [*runs(1, 150, "2", failed=150), *runs(2, 150, "2", failed=148)]
+    records = [{**record, "cost_usd": 1.0} for record in [*runs(0, 150, "1"), *failing]]
+    rows = compared(project, records, hours_from(START, 3))
+    none, few = [row for row in rows if row["measure"] == "cost_per_success_usd"]
+    assert (none["estimate_to"], none["difference"]) == (None, None)
+    assert (few["estimate_to"], few["difference"]) == (150, 149)
+    assert {(row["estimate_from"], row["low"], row["high"], row["verdict"]) for row in (none, few)} == {
+        (1, None, None, "not_enough")
+    }
 
 
 def test_a_difference_within_the_margin_is_none_that_matters(project: Project) -> None:
@@ -290,7 +315,7 @@ def test_comparisons_of_random_logs_equal_the_reference_and_one_hour_equals_its_
     assert_equal_rows(rows, expected, keys)
     assert set(columns_of("release_comparison")) - set(expected[0]) == {"formula_version"}
     assert {row["measure"] for row in rows} == {*MEASURES}
-    for measure in ("tokens", "latency_p50_ms"):
+    for measure in ("tokens", "latency_p50_ms", "cost_per_success_usd"):
         assert sum(row["low"] is not None for row in rows if row["measure"] == measure) > 0
     assert {row["mix_shift"] is None for row in rows} == {False, True}
     made = project.tables(span, TABLES)

@@ -836,6 +836,8 @@ def upgrade() -> None:
         sa.Column("runs_with_cost", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
         sa.Column("squared_cost_usd2", sa.Double(), nullable=True),
+        sa.Column("successes_with_cost", sa.BigInteger(), nullable=True),
+        sa.Column("cost_of_successes_usd", sa.Double(), nullable=True),
     )
     op.create_index("release_components_by_hour", "release_components", ["hour"], unique=False)
     op.create_table(
