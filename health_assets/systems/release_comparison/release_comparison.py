@@ -133,7 +133,7 @@ def compared(sums: pa.Table, margin: float, ratio_margin: float) -> pa.Table:
         `KEYS`, `measure`, and the columns of `release_comparison` from `n_from` to `is_mix_changed`.
     """
     columns = {
-        name: sums[name].to_numpy().astype(np.float64)
+        name: sums[name].cast(pa.float64()).to_numpy()  # some engines' sums are decimals, which numpy has as objects
         for name in sums.column_names
         if name.startswith(("baseline_", "candidate_", "prior_"))
     }

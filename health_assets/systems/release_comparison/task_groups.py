@@ -73,10 +73,10 @@ def sums_of_groups(parts: pa.Table, hours: HourRange, comparison_hours: int) -> 
     released = hours_since(hours.start, parts["released_at"])[firsts]
     first = np.maximum(hours_since(hours.start, parts["ran_at"]), 0)
     part = np.array([PARTS.index(name) for name in parts["part"].to_pylist()], np.int64)
-    group = parts["task_group"].to_numpy().astype(np.int64)
+    group = parts["task_group"].cast(pa.int64()).to_numpy()
     shape = (len(firsts), len(hours), len(PARTS), GROUPS)
     places = np.ravel_multi_index((owners, first, part, group), shape)
-    counts = [parts[name].to_numpy().astype(np.int64) for name in COUNTS]
+    counts = [parts[name].cast(pa.int64()).to_numpy() for name in COUNTS]
     counts = [np.bincount(places, count, minlength=math.prod(shape)).reshape(shape) for count in counts]
     sums = np.stack(counts, axis=3).astype(np.int64)
     sums[:, :, PARTS.index(BASELINE)] += sums[:, :, PARTS.index("prior")]
