@@ -1,4 +1,4 @@
-"""`python -m bench.release_measures`: how often verdicts on runtimes and tasks of releases are wrong, by simulation.
+"""`python -m bench.release_measures`: how often verdicts on other measures of releases are wrong, by simulation.
 
 As in `bench.releases`, each comparison is looked at after every hour.
 """
@@ -19,6 +19,7 @@ from health_assets.scoring.confidence_sequences import Floats
 from health_assets.scoring.latency_buckets import GAMMA
 from health_assets.systems.release_comparison.names import BASELINE, CANDIDATE, PERCENTS
 from health_assets.systems.release_comparison.release_comparison import (
+    costs_per_success,
     mixes,
     runtime_quantile_ratios,
     success_rates_same_tasks,
@@ -219,6 +220,73 @@ def _add(
                 columns[f"{part}_successes"] += successes
 
 
+# -- cost per success --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """A release of which costs are known.
+
+    Args:
+        name: what it is.
+        old_rate: success rate of the old version.
+        new_rate: the same of the new one.
+        dearer: the factor by which a run of the new version costs more.
+        failed: the factor by which a run that fails costs more than one that succeeds.
+        spread: standard deviation of the logarithms of costs.
+        per_hour: executions of each version an hour.
+    """
+
+    name: str
+    old_rate: float = 0.9
+    new_rate: float = 0.9
+    dearer: float = 1.0
+    failed: float = 2.0
+    spread: float = 1.0
+    per_hour: float = 10
+
+
+COSTS = (
+    Costs(name="nothing changed, 90%, failures cost twice as much"),
+    Costs(name="nothing changed, 90%, one run an hour", per_hour=1),
+    Costs(name="nothing changed, 30%", old_rate=0.3, new_rate=0.3),
+    Costs(name="nothing changed, 99.5%, each run costs the same", old_rate=0.995, new_rate=0.995, failed=1, spread=0),
+    Costs(name="nothing changed, a hundredth of the runs has half of the cost", spread=2.0),
+    Costs(name="a run costs 1.5 times as much", dearer=1.5),
+    Costs(name="as many runs for 2 successes as for 3", new_rate=0.6),
+)
+_OF_COSTS = ("runs_with_cost", "cost_usd", "squared_cost_usd2", "successes_with_cost", "cost_of_successes_usd")
+
+
+def simulated_costs(release: Costs, count: int, hours: int, seed: int) -> Found:
+    """What comparisons of cost per success come to in so many hours, which also lie before the release."""
+    random = np.random.default_rng(seed)
+    columns = {f"{side}_{name}": np.zeros(count) for side in (BASELINE, CANDIDATE) for name in _OF_COSTS}
+    is_worse, is_better = np.zeros((count, hours), bool), np.zeros((count, hours), bool)
+    for _ in range(hours):
+        _add_costs(random, columns, BASELINE, release.old_rate, 1.0, release)
+    for hour in range(hours):
+        _add_costs(random, columns, CANDIDATE, release.new_rate, release.dearer, release)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            measured = costs_per_success(columns)
+        is_worse[:, hour], is_better[:, hour] = measured.low > 0, measured.high < 0
+    return found_of(is_worse, is_better)
+
+
+def _add_costs(
+    random: np.random.Generator, columns: dict[str, Floats], side: str, rate: float, dearer: float, release: Costs
+) -> None:
+    """Add the executions of an hour to one side of each comparison."""
+    count = len(columns[f"{side}_cost_usd"])
+    runs = random.poisson(release.per_hour, count)
+    owner = np.repeat(np.arange(count), runs)
+    succeeded = random.random(len(owner)) < rate
+    usd = dearer * np.exp(random.normal(0, release.spread, len(owner))) * np.where(succeeded, 1.0, release.failed)
+    for name, values in zip(_OF_COSTS[1:], (usd, usd * usd, succeeded, usd * succeeded), strict=True):
+        columns[f"{side}_{name}"] += np.bincount(owner, values, minlength=count)
+    columns[f"{side}_runs_with_cost"] += runs
+
+
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
@@ -237,6 +305,9 @@ def main() -> None:
     for place, tasks in enumerate(TASKS):
         found, other_mix = simulated_tasks(tasks, flags.count, flags.hours, seed=place)
         table.add_row(tasks.name, "success_rate_same_tasks", *_texts(found), f"{other_mix:.1%}")
+    for place, costs in enumerate(COSTS):
+        found = simulated_costs(costs, flags.count, flags.hours, seed=place)
+        table.add_row(costs.name, "cost_per_success_usd", *_texts(found), "–")
     Console(width=140).print(table)
 
 

@@ -63,7 +63,7 @@ def compare(
     from health_assets.apps.releases.gate import of_rows
     from health_assets.systems.release_comparison.comparisons import by_pair
     from health_assets.systems.release_comparison.newest import newest_comparisons, worst_agents
-    from health_assets.systems.release_comparison.report import comparisons_table, print_mixes
+    from health_assets.systems.release_comparison.report import print_comparisons, print_mixes
     from health_assets.warehouse.store import Warehouse
 
     with readable_errors():
@@ -85,7 +85,7 @@ def compare(
         elif form is Form.MARKDOWN:
             typer.echo(as_markdown(rows))
         else:
-            console.print(comparisons_table(by_pair(rows)))
+            print_comparisons(console, by_pair(rows))
             print_mixes(console, by_pair(rows))
         if agents is not None and len(agents) > AGENTS_SHOWN:
             typer.echo()  # else Markdown takes it for a row

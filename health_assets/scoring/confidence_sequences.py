@@ -125,6 +125,11 @@ class Ratios:
     covariance: Floats
 
     @property
+    def spread(self) -> Floats:
+        """The variance of the ratio, by the square of it, in the limit of many."""
+        return self.numerator_variance + self.denominator_variance - 2 * self.covariance
+
+    @property
     def greatest_variance(self) -> Floats:
         """The greater one of both."""
         return np.maximum(self.numerator_variance, self.denominator_variance)
@@ -156,9 +161,8 @@ class Ratios:
         return self._logarithm_of_root(share, self.numerator_variance)
 
     def _logarithm_of_root(self, share: Floats, variance: Floats) -> Floats:
-        spread = self.numerator_variance + self.denominator_variance - 2 * self.covariance
         common = self.numerator_variance * self.denominator_variance - self.covariance**2
-        root = np.sqrt(np.maximum(0.0, share * (spread - share * common)))
+        root = np.sqrt(np.maximum(0.0, share * (self.spread - share * common)))
         return np.log((1 - share * self.covariance + root) / (1 - share * variance))
 
 

@@ -21,7 +21,7 @@ def warehouse(tmp_path: Path) -> Path:
 def told_of(warehouse: Path, verdicts: str, rule: ReleaseWorse | None = None) -> list[Incident]:
     """Incidents of a release with these verdicts in one hour after another; a dash where nothing is compared."""
     for hour, verdict in enumerate(verdicts):
-        rows = [] if verdict == "-" else [compared("a", WORDS[verdict]), compared("a", "worse", "cost")]
+        rows = [] if verdict == "-" else [compared("a", WORDS[verdict]), compared("a", "worse", "cost_per_success_usd")]
         fill_hour(warehouse, at(hour), [scored("a", 95.0)], release_comparison=rows)
         look(warehouse, [rule or ReleaseWorse()])
     return incidents(warehouse)
@@ -40,12 +40,12 @@ def test_other_verdicts_and_other_measures_are_no_incident(warehouse: Path) -> N
 
 
 def test_measures_that_are_named_count(warehouse: Path) -> None:
-    [incident] = told_of(warehouse, "n", ReleaseWorse(measures=("cost",)))
-    assert "cost a run" in incident.reason
+    [incident] = told_of(warehouse, "n", ReleaseWorse(measures=("cost_per_success_usd",)))
+    assert "cost per success" in incident.reason
     with pytest.raises(
         ValidationError,
         match="'speed' is no measure; those are success_rate, success_rate_same_tasks, tool_failure_share, loop_share, "
-        "violation_share, runtime, latency_p50_ms, latency_p95_ms, tokens, cost",
+        "violation_share, runtime, latency_p50_ms, latency_p95_ms, tokens, cost_per_success_usd",
     ):
         ReleaseWorse(measures=("speed",))
 

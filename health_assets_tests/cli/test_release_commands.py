@@ -1,10 +1,13 @@
 """`health-assets compare` and `gate`: their output in each form, and their exit codes."""
 
+import io
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from rich.console import Console
 
 from health_assets.apps.releases.forms import as_junit, as_markdown
 from health_assets.apps.releases.gate import (
@@ -18,6 +21,7 @@ from health_assets.apps.releases.gate import (
 from health_assets.cli import release_commands
 from health_assets.core.hours import HOUR
 from health_assets.systems.release_comparison.names import SAME_TASKS, SUCCESS_RATE
+from health_assets.systems.release_comparison.report import print_comparisons
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, line
 from health_assets_tests.support.projects import Project, hours_from
@@ -52,12 +56,27 @@ LENGTHS = {"HEALTH_WINDOW_HOURS": "24", "HEALTH_LOOKBACK_HOURS": "24"}
 def test_compare_shows_the_worst_release_first_with_its_interval_and_verdict(project: Project) -> None:
     code, text = said(project, "compare")
     assert code == 0
-    lines = text.splitlines()
-    assert [line.split()[0] for line in lines[1:] if not line.startswith(" ")] == ["a", "b"]
-    assert "1 → 2" in lines[1]
-    assert lines[1].rstrip().endswith("worse")
-    assert "-38.0 pts (" in lines[1]
-    assert "no difference\n" in "".join(f"{line.rstrip()}\n" for line in lines)
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert [line for line in lines if not line.startswith(" ")] == ["a: 1 → 2", "b: 1 → 2"]
+    assert lines[1].split() == ["measure", "before", "now", "difference", "(95%)", "margin", "runs", "verdict"]
+    assert re.fullmatch(
+        r" +success rate +98% +60% -38\.0 pts \(-[0-9.]+ to -[0-9.]+\) +±2 pts 100 → 100 worse", lines[2]
+    )
+    assert any(re.search(r"±10% 118 → 118 no difference$", line) for line in lines)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_compare_cuts_no_name_short_and_a_narrow_terminal_has_the_margins_below(width: int) -> None:
+    row = _ROW | {"agent_id": "a long name of an agent " * 5, "from_version": "2026-06-07.main.0123456789abcdef"}
+    told = io.StringIO()
+    tokens = _ROW | {"measure": "tokens", "margin": 0.1, "n_from": 99, "difference": 0.5}
+    print_comparisons(Console(width=width, file=told), [[row, tokens]])
+    name, _, rate, of_tokens, *below = [line.rstrip() for line in told.getvalue().splitlines()]
+    assert name == f"{row['agent_id']}: 2026-06-07.main.0123456789abcdef → 2"
+    assert re.search(r"100 → 100 +worse$", rate) and re.search(r" 99 → 100 +worse$", of_tokens)
+    assert max(map(len, (rate, of_tokens))) <= width
+    assert ("±2 pts" in rate and "±10%" in of_tokens) == (width == 120)
+    assert below == ([] if width == 120 else ["no difference that matters: within ±2 pts or ±10%"])
 
 
 def test_the_report_shows_the_success_rate_of_a_release_and_of_the_other_measures_what_is_worse_or_better(
@@ -78,7 +97,7 @@ def test_compare_shows_the_worst_agents_and_says_that_there_are_others(
     code, text = said(project, "compare")
     *table, told = text.splitlines()
     assert code == 0 and told == "the worst 1 of all agents; --agent NAME and --format json have the others"
-    assert [line.split()[0] for line in table[1:] if line[:1].strip()] == ["a"]
+    assert [line for line in table if line and not line.startswith(" ")] == ["a: 1 → 2"]
     assert f"|\n\n{told}\n" in said(project, "compare", "--format", "markdown")[1]
     assert {row["agent_id"] for row in json.loads(said(project, "compare", "--format", "json")[1])} == {"a", "b"}
 
@@ -86,9 +105,12 @@ def test_compare_shows_the_worst_agents_and_says_that_there_are_others(
 def test_compare_gives_json_and_markdown(project: Project) -> None:
     code, text = said(project, "compare", "--agent", "a", "--by", "version", "--format", "json")
     rows = {row["measure"]: row for row in json.loads(text)}
-    assert (code, rows[SUCCESS_RATE]["verdict"], rows[SUCCESS_RATE]["to_version"]) == (0, "worse", "2")
+    rate = rows[SUCCESS_RATE]
+    assert (code, rate["verdict"], rate["to_version"]) == (0, "worse", "2")
+    assert (rate["n_from"], rate["n_to"], rate["margin"]) == (100, 100, 0.02)
     code, text = said(project, "compare", "--agent", "a", "--format", "markdown")
-    assert text.splitlines()[2].startswith("| a | version 1 → 2 | success rate | 98% | 60% |")
+    assert text.splitlines()[2].startswith("| a | version 1 → 2 | success rate | 98% | 60% | -38.0 points (")
+    assert text.splitlines()[2].endswith(") | ±2 pts | 100 → 100 | **worse** |")
     assert said(project, "compare", "--agent", "c", "--format", "json") == (0, "[]\n")
 
 
@@ -126,7 +148,7 @@ def test_markdown_says_which_release_ran_another_mix_of_tasks() -> None:
 _ROW = {
     "agent_id": "a", "dimension": "version", "from_version": "1", "to_version": "2", "measure": SUCCESS_RATE,
     "n_from": 100, "n_to": 100, "estimate_from": 0.9, "estimate_to": 0.8, "difference": -0.1,
-    "low": -0.2, "high": -0.01, "verdict": "worse", "more_runs": None,
+    "low": -0.2, "high": -0.01, "margin": 0.02, "verdict": "worse", "more_runs": None,
     "released_at": "2026-06-07T00:00:00+00:00", "mix_shift": 0.4, "is_mix_changed": True,
 }  # fmt: skip
 
@@ -167,7 +189,7 @@ def test_a_spent_budget_stops_a_release_unless_it_is_left_out() -> None:
 
 
 def test_what_is_against_a_release_counts_before_what_is_not_known() -> None:
-    rules = GateRules(measures=[SUCCESS_RATE, "cost"])
+    rules = GateRules(measures=[SUCCESS_RATE, "cost_per_success_usd"])
     assert exit_code_of(judged([_ROW], None, rules)) == REFUSED
     reasons = judged([_ROW | {"verdict": "better"}], None, rules)
     assert exit_code_of(reasons) == TOO_LITTLE_KNOWN
@@ -181,7 +203,7 @@ def test_what_is_against_a_release_counts_before_what_is_not_known() -> None:
         (
             ("gate", "a", "--measure", "speed"),
             "'speed' is no measure; those are success_rate, success_rate_same_tasks, tool_failure_share, loop_share, "
-            "violation_share, runtime, latency_p50_ms, latency_p95_ms, tokens, cost",
+            "violation_share, runtime, latency_p50_ms, latency_p95_ms, tokens, cost_per_success_usd",
         ),
         (("gate", "a", "--junit", "/nowhere/gate.xml"), "cannot write /nowhere/gate.xml: No such file or directory"),
         (("gate", "a", "--hour", "2026-01-01T00"), "the hour 2026-01-01T00 has no scores"),

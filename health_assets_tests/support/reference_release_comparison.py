@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -441,44 +442,55 @@ def lacking(fewest: int, new: Sequence[Any]) -> int | None:
 
 def costs_per_success(old: list[Record], new: list[Record], margin: float) -> Record:
     """The set of both true ratios by the roots of quadratic equations, and its ends by trying divisions of the bound."""
-    sides = [np.array([(min(run["cost_usd"], 1e4), float(bool(succeeded(run)))) for run in side]) for side in (old, new)]
-    values = [side[:, 0].sum() / side[:, 1].sum() if side[:, 1].any() else None for side in sides]
-    r = (2 * math.log(20) + math.log(1 + 2 * math.log(20))) / 500
-    bound = math.log(20) + sum(math.log(1 + len(side) * r) for side in sides) / 2
-    known = None not in values and min(len(old), len(new)) >= FEWEST
-    known = known and all(ratio_set(side, r, bound) is not None for side in sides)
-    low = high = difference = None
-    if None not in values and values[0]:
-        difference = values[1] / values[0] - 1
-    if known:
-        of_old, of_new = (lambda part, side=side: ratio_set(side, r, part) for side in sides)
-        high = farthest(lambda part: math.log(of_new(part)[1] / of_old(bound - part)[0]), bound)
-        low = -farthest(lambda part: math.log(of_old(bound - part)[1] / of_new(part)[0]), bound)
+    counts = len(old), len(new)
+    pairs = [[(min(run["cost_usd"], 1e4), float(run["status"] == "success")) for run in side] for side in (old, new)]
+    totals = [np.sum(side, axis=0) for side in pairs]
+    values = [usd / hits if hits else None for usd, hits in totals]
+    difference = values[1] / values[0] - 1 if None not in values and values[0] else None
+    low = high = None
+    if all(values) and min(counts) >= FEWEST:
+        moments = max((relative_moments(side) for side in pairs), key=lambda own: own[0, 0] + own[1, 1] - 2 * own[0, 1])
+        r = (2 * math.log(20) + math.log(1 + 2 * math.log(20))) / 500
+        bound = math.log(20) + sum(math.log(1 + count * r) for count in counts) / 2
+        of_old, of_new = (partial(ratio_set, moments, count, r) for count in counts)
+        if of_old(bound) and of_new(bound):
+            middle = math.log(values[1] / values[0])
+            high = middle + farthest(lambda part: math.log(of_new(part)[1] / of_old(bound - part)[0]), bound)
+            low = middle - farthest(lambda part: math.log(of_old(bound - part)[1] / of_new(part)[0]), bound)
     width = math.log(1 + margin)
-    verdict = word(low, high, width, above="worse", below="better") if known else "not_enough"
+    verdict = "not_enough" if low is None else word(low, high, width, above="worse", below="better")
     further = None
     if verdict == "not_enough":
-        further = more(len(new), low, high, math.log1p(difference), width) if known else lacking(FEWEST, new)
+        further = lacking(FEWEST, new) if low is None else more(counts[1], low, high, math.log1p(difference), width)
         further = rounded(further) if further else None
     return {
-        "measure": "cost_per_success_usd", "n_from": len(old), "n_to": len(new), "estimate_from": values[0],
+        "measure": "cost_per_success_usd", "n_from": counts[0], "n_to": counts[1], "estimate_from": values[0],
         "estimate_to": values[1], "difference": difference,
-        "low": math.expm1(low) if known else None,
-        "high": math.expm1(high) if known else None,
+        "low": None if low is None else math.expm1(low),
+        "high": None if high is None else math.expm1(high),
         "margin": margin, "verdict": verdict, "more_runs": further,
     }  # fmt: skip
 
 
-def ratio_set(side: Floats, r: float, bound: float) -> tuple[float, float] | None:
-    """The ratios t of which ln M of the numbers cost - t success grows to at most the bound; None if 0 or any is one."""
-    count = len(side)
-    (mean, rate), moments = side.mean(axis=0), np.cov(side, rowvar=False)
+def relative_moments(side: list[tuple[float, float]]) -> Floats:
+    """Covariances of costs and successes by the products of their means; of successes as if one more failed."""
+    numbers = np.array(side)
+    moments = np.cov(numbers / numbers.mean(axis=0), rowvar=False)
+    moments[1, 1] = (sum(hit == 0 for _, hit in side) + 1) / sum(hit for _, hit in side)
+    return moments
+
+
+def ratio_set(moments: Floats, count: int, r: float, bound: float) -> tuple[float, float] | None:
+    """The least and greatest ratio x, by the estimate, of which ln M of cost - x success grows to at most the bound.
+
+    None where 0 or any number is one.
+    """
     q = 2 * bound * (1 + count * r) / (count**2 * r)
-    terms = [rate**2 - q * moments[1, 1], -2 * (mean * rate - q * moments[0, 1]), mean**2 - q * moments[0, 0]]
-    if terms[0] <= 0 or terms[2] <= 0:
+    square, single, constant = 1 - q * moments[1, 1], -2 * (1 - q * moments[0, 1]), 1 - q * moments[0, 0]
+    if square <= 0 or constant <= 0:
         return None
-    half = math.sqrt(max(0.0, terms[1] ** 2 - 4 * terms[0] * terms[2]))
-    return (-terms[1] - half) / (2 * terms[0]), (-terms[1] + half) / (2 * terms[0])
+    half = math.sqrt(max(0.0, single**2 - 4 * square * constant))
+    return (-single - half) / (2 * square), (-single + half) / (2 * square)
 
 
 def farthest(reach: Callable[[float], float], bound: float) -> float:

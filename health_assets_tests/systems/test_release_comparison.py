@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from bench.release_measures import Runtimes, Tasks, simulated_runtimes, simulated_tasks
+from bench.release_measures import Costs, Runtimes, Tasks, simulated_costs, simulated_runtimes, simulated_tasks
 from bench.releases import Release, simulated
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of
@@ -422,6 +422,19 @@ def test_quantiles_that_did_not_change_seldom_have_a_verdict_and_slower_ones_are
     for found in slower.values():
         assert (found.worse > 0.9, found.better) == (True, 0.0)
         assert found.hours is not None
+
+
+@pytest.mark.parametrize("changes", [{}, {"spread": 2.0}, {"old_rate": 0.995, "new_rate": 0.995, "spread": 0.0}])
+def test_costs_per_success_that_did_not_change_seldom_have_a_verdict(changes: dict[str, float]) -> None:
+    """200 comparisons of 60 hours, of ordinary costs, of a few great ones, and of costs that are all the same."""
+    found = simulated_costs(Costs(name="same", **changes), 200, 60, seed=7)  # type: ignore[arg-type]
+    assert found.worse + found.better <= 0.05
+
+
+def test_a_greater_cost_per_success_is_found_whether_runs_cost_more_or_fail_more() -> None:
+    for changes in ({"dearer": 2.0}, {"new_rate": 0.5}):
+        found = simulated_costs(Costs(name="worse", **changes), 200, 60, seed=7)  # type: ignore[arg-type]
+        assert (found.worse > 0.9, found.better) == (True, 0.0)
 
 
 def test_another_mix_of_tasks_is_told_apart_from_a_worse_version_although_every_hour_is_looked_at() -> None:

@@ -10,9 +10,16 @@ from health_assets.apps.releases.gate import PASSED, REFUSED, Judged
 from health_assets.core.terminal import printable
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
 from health_assets.systems.release_comparison.report import mixes_told
-from health_assets.systems.release_comparison.texts import NAMES, difference_text, value_text, verdict_text
+from health_assets.systems.release_comparison.texts import (
+    NAMES,
+    difference_text,
+    margin_text,
+    runs_text,
+    value_text,
+    verdict_text,
+)
 
-HEADINGS = ("agent", "release", "measure", "before", "now", "difference (95%)", "runs", "verdict")
+HEADINGS = ("agent", "release", "measure", "before", "now", "difference (95%)", "margin", "runs", "verdict")
 
 
 def as_json(rows: Sequence[Comparison]) -> str:
@@ -31,7 +38,7 @@ def as_markdown(rows: Sequence[Comparison]) -> str:
         values = [value_text(row["measure"], row[name]) for name in ("estimate_from", "estimate_to")]
         release = f"{row['dimension']} {row['from_version']} → {row['to_version']}"
         cells = [row["agent_id"], release, NAMES[row["measure"]], *values, difference_text(row)]
-        lines.append(_line([*cells, f"{row['n_to']:,}", f"**{verdict_text(row)}**"]))
+        lines.append(_line([*cells, margin_text(row), runs_text(row), f"**{verdict_text(row)}**"]))
     notes = [f"\n{_escaped(told)}" for told in mixes_told(by_pair(rows))]
     return "\n".join([*lines, *notes])
 

@@ -27,6 +27,8 @@ the ends of latency buckets, outwards (`runtime_quantiles`). There is none befor
 
 Intervals of means and of their ratios hold in the limit of many, so none is given before each side has `FEWEST_RUNS`.
 There is none of cost per success either while the success rate or the mean cost of a side is not told apart from 0.
+A new version that has had no costly or failed execution yet seems to vary less than it does. So both sides have the
+variances of the one that varies more, with one more failure.
 
 The verdict is `worse` where the whole interval is on the bad side of 0, and `better` on the good one; `no_difference`
 where it lies within the margin on both sides of 0, whatever side; else `not_enough`. Of an agent whose version
@@ -36,7 +38,7 @@ What belongs here: the arithmetic on the sums of pairs, in arrays. What does not
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -328,9 +330,11 @@ def costs_per_success(columns: Mapping[str, Floats]) -> Measured:
         [columns[f"{side}_{name}"] for side in _SIDES] for name in ("runs_with_cost", "cost_usd", "successes_with_cost")
     )
     values = [np.where(hits > 0, cost / hits, np.nan) for cost, hits in zip(costs, successes, strict=True)]
-    below, above = difference_of_log_ratios(*(_cost_ratios(columns, side) for side in _SIDES), ALPHA)
+    below, above = difference_of_log_ratios(
+        *_of_greater_spread(*(_cost_ratios(columns, side) for side in _SIDES)), ALPHA
+    )
     difference = np.log(values[1]) - np.log(values[0])
-    is_known = (np.minimum(*runs) >= FEWEST_RUNS) & np.isfinite(below) & np.isfinite(above)
+    is_known = (np.minimum(*runs) >= FEWEST_RUNS) & np.isfinite(difference - below) & np.isfinite(difference + above)
     return Measured(
         n_from=runs[0],
         n_to=runs[1],
@@ -344,7 +348,7 @@ def costs_per_success(columns: Mapping[str, Floats]) -> Measured:
 
 
 def _cost_ratios(columns: Mapping[str, Floats], side: str) -> Ratios:
-    """Variances of costs and successes, of which each is 0 or 1, with n - 1 below the line."""
+    """Variances of costs and successes, of which each is 0 or 1."""
     runs, cost, squares, successes, of_successes = (
         columns[f"{side}_{name}"]
         for name in (
@@ -355,9 +359,18 @@ def _cost_ratios(columns: Mapping[str, Floats], side: str) -> Ratios:
     return Ratios(
         runs=runs,
         numerator_variance=np.maximum(0.0, runs * squares / cost**2 - 1) * unbiased,
-        denominator_variance=(runs / successes - 1) * unbiased,
+        denominator_variance=(runs - successes + 1) / successes,
         covariance=(runs * of_successes / (cost * successes) - 1) * unbiased,
     )
+
+
+def _of_greater_spread(baseline: Ratios, candidate: Ratios) -> tuple[Ratios, Ratios]:
+    is_baseline = baseline.spread >= candidate.spread
+    shared = {
+        name: np.where(is_baseline, getattr(baseline, name), getattr(candidate, name))
+        for name in ("numerator_variance", "denominator_variance", "covariance")
+    }
+    return replace(baseline, **shared), replace(candidate, **shared)
 
 
 _MEASURES: dict[str, tuple[str, Callable[[Mapping[str, Floats]], Measured]]] = {

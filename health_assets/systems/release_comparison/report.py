@@ -1,6 +1,11 @@
 """The block of releases: new versions and models beside what ran before them, with a verdict on each measure."""
 
-from rich.console import Console
+from collections.abc import Sequence
+from itertools import chain
+
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -11,11 +16,21 @@ from health_assets.core.wording import counted
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
 from health_assets.systems.release_comparison.names import BETTER, MODEL, SUCCESS_RATES, WORSE
 from health_assets.systems.release_comparison.newest import compared_and_worse, newest_comparisons, worst_agents
-from health_assets.systems.release_comparison.texts import NAMES, brief_verdict, difference_text, mix_text, value_text
+from health_assets.systems.release_comparison.texts import (
+    NAMES,
+    brief_verdict,
+    difference_text,
+    margin_text,
+    mix_text,
+    runs_text,
+    value_text,
+)
 from health_assets.warehouse.session import Session
 
 RELEASES_SHOWN = 6
 STYLES = {WORSE: "red", BETTER: "green"}
+HEADINGS = ("measure", "before", "now", "difference (95%)", "margin", "runs", "verdict")
+_BRIEF_HEADINGS = ("measure", "difference (95%)", "runs", "verdict")
 
 
 def print_block(console: Console, session: Session, hours: HourRange) -> None:
@@ -31,7 +46,7 @@ def print_block(console: Console, session: Session, hours: HourRange) -> None:
     console.print()
     console.print(title)
     shown = [_telling(rows) for rows in releases[:RELEASES_SHOWN]]
-    console.print(comparisons_table(shown, is_brief=is_narrow(console)))
+    print_comparisons(console, shown)
     print_mixes(console, shown)
     which = f"the first {RELEASES_SHOWN} of {compared:,}; " if compared > RELEASES_SHOWN else ""
     console.print(f"{which}health-assets compare has all measures", highlight=False)
@@ -57,31 +72,49 @@ def _telling(rows: list[Comparison]) -> list[Comparison]:
     return [row for row in rows if row["measure"] in SUCCESS_RATES or row["verdict"] in STYLES]
 
 
-def comparisons_table(releases: list[list[Comparison]], *, is_brief: bool = False) -> Table:
-    """A row for each measure of each release."""
+def print_comparisons(console: Console, releases: list[list[Comparison]]) -> None:
+    """Each release by name, and below it a row for each measure; columns are aligned over all releases."""
+    is_brief = is_narrow(console)
+    cells = [[_cells(row, is_brief=is_brief) for row in rows] for rows in releases]
+    headings = _BRIEF_HEADINGS if is_brief else HEADINGS
+    widths = [max(cell_len(row[place]) for row in (headings, *chain(*cells))) for place in range(len(headings))]
+    for place, (rows, own) in enumerate(zip(releases, cells, strict=True)):
+        heading = f"{printable(rows[0]['agent_id'])}: {release_text(rows[0])}"
+        console.print(Text(heading, style="bold"), soft_wrap=True)
+        table = _measures_table(headings, widths, rows, own, has_header=place == 0)
+        console.print(Padding(table, (0, 0, 0, 2), expand=False))
+    if is_brief:
+        margins = dict.fromkeys(margin_text(row) for row in chain(*releases))
+        console.print(f"no difference that matters: within {' or '.join(margins)}", markup=False, highlight=False)
+
+
+def _measures_table(
+    headings: Sequence[str],
+    widths: Sequence[int],
+    rows: list[Comparison],
+    cells: list[list[str]],
+    *,
+    has_header: bool,
+) -> Table:
     table = plain_table()
-    table.add_column("agent", no_wrap=True, max_width=14 if is_brief else 18)
-    table.add_column("release", no_wrap=True, max_width=14 if is_brief else 22)
-    table.add_column("measure", no_wrap=True)
-    for heading in () if is_brief else ("before", "now"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("difference (95%)", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for rows in releases:
-        for place, row in enumerate(rows):
-            table.add_row(*_cells(row, is_first=place == 0, is_brief=is_brief))
+    table.show_header = has_header
+    for heading, width in zip(headings, widths, strict=True):
+        justify: JustifyMethod = "right" if heading in ("before", "now", "margin", "runs") else "left"
+        table.add_column(heading, justify=justify, no_wrap=True, min_width=width)
+    for row, texts in zip(rows, cells, strict=True):
+        table.add_row(*texts[:-1], Text(texts[-1], style=STYLES.get(row["verdict"], "")))
     return table
 
 
-def _cells(row: Comparison, *, is_first: bool, is_brief: bool) -> list[str | Text]:
+def _cells(row: Comparison, *, is_brief: bool) -> list[str]:
     values = [value_text(row["measure"], row[name]) for name in ("estimate_from", "estimate_to")]
     return [
-        Text(printable(row["agent_id"]) if is_first else ""),
-        Text(release_text(row) if is_first else ""),
         NAMES[row["measure"]],
         *([] if is_brief else values),
         difference_text(row).replace(" points", " pts"),
-        Text(brief_verdict(row), style=STYLES.get(row["verdict"], "")),
+        *([] if is_brief else [margin_text(row)]),
+        runs_text(row),
+        brief_verdict(row),
     ]
 
 

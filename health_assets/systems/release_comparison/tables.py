@@ -77,8 +77,8 @@ class ReleaseComparison(AsOf, table=True):
     margin: float = number("Largest difference that does not matter, in either direction; of ratios, of their factor.")
     verdict: str = text("`better`, `worse`, `no_difference` (none that matters) or `not_enough`.")
     more_runs: int | None = count(
-        "About how many more executions of the new one a verdict needs; null with one, where the old one lacks some, or "
-        "where it cannot be told."
+        "About how many more executions of the new one a verdict needs; null with one, where the old one lacks some, "
+        "or where it cannot be told."
     )
     mix_shift: float | None = number(
         "Share of executions, 0 to 1, that would have to be of other tasks for both to run the same mix of them. Null "

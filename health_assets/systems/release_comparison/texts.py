@@ -60,6 +60,16 @@ def difference_text(row: Comparison) -> str:
     return f"{text} ({low} to {high})"
 
 
+def margin_text(row: Comparison) -> str:
+    """The largest difference that does not matter: `±2 pts`, or `±10%`."""
+    return f"±{100 * row['margin']:.3g}{' pts' if row['measure'] in SHARES else '%'}"
+
+
+def runs_text(row: Comparison) -> str:
+    """The executions of both sides that tell of the measure: `1,204 → 310`."""
+    return f"{row['n_from']:,} → {row['n_to']:,}"
+
+
 def brief_verdict(row: Comparison) -> str:
     """The verdict in as few words as a column has room for."""
     if row["more_runs"]:

@@ -152,7 +152,7 @@ def test_better_is_to_the_right_whatever_is_measured() -> None:
         "high": -0.1,
         "margin": 0.02,
     }
-    cost = {"measure": "cost", "difference": 0.5, "low": 0.2, "high": 2.5, "margin": 0.1}
+    cost = {"measure": "cost_per_success_usd", "difference": 0.5, "low": 0.2, "high": 2.5, "margin": 0.1}
     cheaper = {**cost, "difference": -0.4, "low": -1.0, "high": -0.2}
     for measure, is_better in ((rate, False), (cost, False), (cheaper, True)):
         seen = interval(measure)
