@@ -1,4 +1,4 @@
-"""`python -m bench.verdicts`: all simulations of releases and drift, with the tables of docs/releases.md and docs/drift.md.
+"""`python -m bench.verdicts`: all simulations of releases and drift: the tables of docs/releases.md and docs/drift.md.
 
 Each simulation runs in a process of its own, as many at once as there are cores; the longest begin first.
 """

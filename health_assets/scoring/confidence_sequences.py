@@ -366,7 +366,7 @@ def _greatest_sum(one: Callable[[Floats], Floats], other: Callable[[Floats], Flo
         return one(share) + other(1 - share)
 
     step = math.pi / 2 / ANGLES
-    tried = np.array([total(np.float64(place * step)) for place in range(ANGLES + 1)])
+    tried = np.array([total(np.full(1, place * step)) for place in range(ANGLES + 1)])
     best = tried.argmax(axis=0)
     low, high = np.maximum(best - 1, 0) * step, np.minimum(best + 1, ANGLES) * step
     for _ in range(GOLDEN_STEPS):
