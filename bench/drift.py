@@ -4,10 +4,9 @@ The counts of hours are simulated, and found in by the formulas of the asset.
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -141,41 +140,6 @@ def _profile(fleet: Fleet, places: np.ndarray) -> np.ndarray:
     return 1 - fleet.profile * (1 - night * np.where(is_weekend, 0.3, 1.0))
 
 
-Mapped = Callable[..., Iterable[Simulated]]
-
-
-def healthy_simulated(agents: int, weeks: int, mapped: Mapped = map) -> Iterable[Simulated]:
-    """What is found in each of `HEALTHY`; see `bench.releases`."""
-    return mapped(simulated, HEALTHY, repeat(agents), repeat(weeks * WEEK_HOURS), range(len(HEALTHY)))
-
-
-def drifting_simulated(agents: int, mapped: Mapped = map) -> Iterable[Simulated]:
-    """The same of `DRIFTING`, in which so many agents drift among ten times as many."""
-    return mapped(simulated, DRIFTING, repeat(10 * agents), repeat(4 * DAY_HOURS), range(len(DRIFTING)))
-
-
-def healthy_table(found: Iterable[Simulated], agents: int, weeks: int) -> Table:
-    """A row for each of `HEALTHY`."""
-    table = Table(title=f"{agents:,} healthy agents for {weeks} weeks, one false alarm a week allowed")
-    for heading in ("fleet", "false alarms a week"):
-        table.add_column(heading)
-    for fleet, own in zip(HEALTHY, found, strict=True):
-        table.add_row(fleet.name, f"{own.alarms_a_week:.2f}")
-    return table
-
-
-def drifting_table(found: Iterable[Simulated], agents: int) -> Table:
-    """A row for each of `DRIFTING`."""
-    table = Table(title=f"{agents:,} agents that drift among {10 * agents:,}")
-    for heading in ("drift, from 95 %", "executions an hour", "found", "hours, median", "hours, 90 %", "false"):
-        table.add_column(heading)
-    for fleet, own in zip(DRIFTING, found, strict=True):
-        half, most = (_hours(np.quantile(own.hours, part, method="inverted_cdf")) for part in (0.5, 0.9))
-        share = f"{np.isfinite(own.hours).mean():.0%}"
-        table.add_row(fleet.name, f"{fleet.per_hour[0]:g}", share, half, most, f"{own.of_others:.1%}")
-    return table
-
-
 def main() -> None:
     """Read the flags, simulate, and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.drift", description=__doc__)
@@ -184,8 +148,22 @@ def main() -> None:
     parser.add_argument("--drifting", type=int, default=200, help="agents that drift, among ten times as many")
     flags = parser.parse_args()
     console = Console(width=120)
-    console.print(healthy_table(healthy_simulated(flags.agents, flags.weeks), flags.agents, flags.weeks))
-    console.print(drifting_table(drifting_simulated(flags.drifting), flags.drifting))
+    table = Table(title=f"{flags.agents:,} healthy agents for {flags.weeks} weeks, one false alarm a week allowed")
+    for heading in ("fleet", "false alarms a week"):
+        table.add_column(heading)
+    for seed, fleet in enumerate(HEALTHY):
+        found = simulated(fleet, flags.agents, flags.weeks * WEEK_HOURS, seed)
+        table.add_row(fleet.name, f"{found.alarms_a_week:.2f}")
+    console.print(table)
+    table = Table(title=f"{flags.drifting:,} agents that drift among {10 * flags.drifting:,}")
+    for heading in ("drift, from 95 %", "executions an hour", "found", "hours, median", "hours, 90 %", "false"):
+        table.add_column(heading)
+    for seed, fleet in enumerate(DRIFTING):
+        found = simulated(fleet, 10 * flags.drifting, 4 * DAY_HOURS, seed)
+        half, most = (_hours(np.quantile(found.hours, part, method="inverted_cdf")) for part in (0.5, 0.9))
+        share = f"{np.isfinite(found.hours).mean():.0%}"
+        table.add_row(fleet.name, f"{fleet.per_hour[0]:g}", share, half, most, f"{found.of_others:.1%}")
+    console.print(table)
 
 
 def _hours(hours: float) -> str:

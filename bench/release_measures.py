@@ -4,10 +4,9 @@ As in `bench.releases`, each comparison is looked at after every hour.
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import chain, repeat
 
 import numpy as np
 import pandas as pd
@@ -18,13 +17,7 @@ from rich.table import Table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.confidence_sequences import Floats
 from health_assets.scoring.latency_buckets import GAMMA
-from health_assets.systems.release_comparison.names import (
-    BASELINE,
-    CANDIDATE,
-    COST_PER_SUCCESS,
-    PERCENTS,
-    SAME_TASKS,
-)
+from health_assets.systems.release_comparison.names import BASELINE, CANDIDATE, PERCENTS
 from health_assets.systems.release_comparison.release_comparison import (
     costs_per_success,
     mixes,
@@ -296,37 +289,6 @@ def _add_costs(
 
 # -- the command -------------------------------------------------------------------------------------------------------
 
-RELEASES = (*RUNTIMES, *TASKS, *COSTS)
-Rows = list[tuple[str, str, Found, float | None]]
-"""Of a release by measure: its name, the measure, what came of it, and the share that tells of another mix of tasks."""
-
-
-def rows_of(release: Runtimes | Tasks | Costs, count: int, hours: int, seed: int) -> Rows:
-    """What `count` comparisons of a release come to in so many hours."""
-    if isinstance(release, Runtimes):
-        found = simulated_runtimes(release, count, hours, seed)
-        return [(release.name, measure, own, None) for measure, own in found.items()]
-    if isinstance(release, Tasks):
-        return [(release.name, SAME_TASKS, *simulated_tasks(release, count, hours, seed))]
-    return [(release.name, COST_PER_SUCCESS, simulated_costs(release, count, hours, seed), None)]
-
-
-def all_simulated(count: int, hours: int, mapped: Callable[..., Iterable[Rows]] = map) -> Iterable[Rows]:
-    """What comparisons of each of `RELEASES` come to; see `bench.releases`."""
-    return mapped(rows_of, RELEASES, repeat(count), repeat(hours), range(len(RELEASES)))
-
-
-def table_of(found: Iterable[Rows], count: int, hours: int) -> Table:
-    """A row for each release and measure."""
-    table = Table(title=f"{count:,} comparisons of each, looked at after each of {hours:,} hours")
-    for heading in ("release", "measure", "worse", "better", f"hours to {POWER:.0%}", "another mix"):
-        table.add_column(heading)
-    for name, measure, own, other_mix in chain.from_iterable(found):
-        hours_told = "–" if own.hours is None else f"{own.hours:,}"
-        mix_told = "–" if other_mix is None else f"{other_mix:.1%}"
-        table.add_row(name, measure, f"{own.worse:.2%}", f"{own.better:.2%}", hours_told, mix_told)
-    return table
-
 
 def main() -> None:
     """Read the flags, simulate, and print the table."""
@@ -334,7 +296,23 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=2000, help="comparisons of each release")
     parser.add_argument("--hours", type=int, default=720, help="hours of each comparison")
     flags = parser.parse_args()
-    Console(width=140).print(table_of(all_simulated(flags.count, flags.hours), flags.count, flags.hours))
+    table = Table(title=f"{flags.count:,} comparisons of each, looked at after each of {flags.hours:,} hours")
+    for heading in ("release", "measure", "worse", "better", f"hours to {POWER:.0%}", "another mix"):
+        table.add_column(heading)
+    for place, runtimes in enumerate(RUNTIMES):
+        for measure, found in simulated_runtimes(runtimes, flags.count, flags.hours, seed=place).items():
+            table.add_row(runtimes.name, measure, *_texts(found), "–")
+    for place, tasks in enumerate(TASKS):
+        found, other_mix = simulated_tasks(tasks, flags.count, flags.hours, seed=place)
+        table.add_row(tasks.name, "success_rate_same_tasks", *_texts(found), f"{other_mix:.1%}")
+    for place, costs in enumerate(COSTS):
+        found = simulated_costs(costs, flags.count, flags.hours, seed=place)
+        table.add_row(costs.name, "cost_per_success_usd", *_texts(found), "–")
+    Console(width=140).print(table)
+
+
+def _texts(found: Found) -> tuple[str, str, str]:
+    return f"{found.worse:.2%}", f"{found.better:.2%}", "–" if found.hours is None else f"{found.hours:,}"
 
 
 if __name__ == "__main__":

@@ -5,9 +5,8 @@ every hour, which is what people do who look at a dashboard.
 """
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 from rich.console import Console
@@ -210,29 +209,10 @@ def _fixed_hours(release: Release, hours: int) -> float:
     return high
 
 
-def all_simulated(count: int, hours: int, mapped: Callable[..., Iterable[Simulated]] = map) -> Iterable[Simulated]:
-    """What comparisons of each of `RELEASES` come to.
-
-    Args:
-        count: comparisons of each.
-        hours: hours of each comparison.
-        mapped: `map`, or that of a pool of processes.
-    """
-    return mapped(simulated, RELEASES, repeat(count), repeat(hours), range(len(RELEASES)))
-
-
-def table_of(found: Iterable[Simulated], count: int, hours: int) -> Table:
-    """A row for each of `RELEASES`."""
-    table = Table(title=f"{count:,} comparisons of each, looked at after each of {hours:,} hours")
-    table.add_column("release")
-    for heading in ("wrong", "wrong, naive", "found", f"hours to {POWER:.0%}", "hours of one test"):
-        table.add_column(heading, justify="right")
-    for release, own in zip(RELEASES, found, strict=True):
-        fixed = "–" if own.fixed_hours is None else f"{own.fixed_hours:,.0f}"
-        shown = "–" if release.is_same else f"{own.found:.1%}"
-        hours_told = "–" if own.hours is None else f"{own.hours:,}"
-        table.add_row(release.name, f"{own.wrong:.2%}", f"{own.naive_wrong:.1%}", shown, hours_told, fixed)
-    return table
+def rows(count: int, hours: int) -> Iterator[tuple[Release, Simulated]]:
+    """Every release, with what its comparisons come to."""
+    for place, release in enumerate(RELEASES):
+        yield release, simulated(release, count, hours, seed=place)
 
 
 def main() -> None:
@@ -241,7 +221,16 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000, help="comparisons of each release")
     parser.add_argument("--hours", type=int, default=720, help="hours of each comparison")
     flags = parser.parse_args()
-    Console(width=140).print(table_of(all_simulated(flags.count, flags.hours), flags.count, flags.hours))
+    table = Table(title=f"{flags.count:,} comparisons of each, looked at after each of {flags.hours:,} hours")
+    table.add_column("release")
+    for heading in ("wrong", "wrong, naive", "found", f"hours to {POWER:.0%}", "hours of one test"):
+        table.add_column(heading, justify="right")
+    for release, found in rows(flags.count, flags.hours):
+        fixed = "–" if found.fixed_hours is None else f"{found.fixed_hours:,.0f}"
+        shown = "–" if release.is_same else f"{found.found:.1%}"
+        hours = "–" if found.hours is None else f"{found.hours:,}"
+        table.add_row(release.name, f"{found.wrong:.2%}", f"{found.naive_wrong:.1%}", shown, hours, fixed)
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

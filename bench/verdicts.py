@@ -1,42 +1,40 @@
 """`python -m bench.verdicts`: all simulations of releases and drift: the tables of docs/releases.md and docs/drift.md.
 
-Each simulation runs in a process of its own, as many at once as there are cores; the longest begin first.
+Each module of `SIMULATIONS` runs in a process of its own, as many at once as there are cores.
 """
 
 import argparse
 import os
 import resource
+import subprocess
+import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
-from rich.console import Console
-
-from bench import drift, release_measures, releases
+SIMULATIONS = {
+    "bench.releases": ["--count=20", "--hours=10"],
+    "bench.drift": ["--agents=50", "--weeks=1", "--drifting=10"],
+    "bench.release_measures": ["--count=20", "--hours=10"],
+}
+"""Modules, the longest first, and what makes them so small that their figures say nothing."""
 
 
 def main() -> None:
     """Read the flags, simulate, and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.verdicts", description=__doc__)
-    parser.add_argument("--releases", type=int, default=10_000, help="comparisons of success rates of each release")
-    parser.add_argument("--measures", type=int, default=2000, help="comparisons of other measures of each release")
-    parser.add_argument("--hours", type=int, default=720, help="hours of each comparison")
-    parser.add_argument("--agents", type=int, default=25_000, help="agents of each healthy fleet")
-    parser.add_argument("--weeks", type=int, default=4, help="weeks of each healthy fleet")
-    parser.add_argument("--drifting", type=int, default=200, help="agents that drift, among ten times as many")
-    flags = parser.parse_args()
+    parser.add_argument("--small", action="store_true", help="so few comparisons that the figures say nothing")
+    is_small = parser.parse_args().small
     started = time.monotonic()
-    console = Console(width=140)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        healthy = drift.healthy_simulated(flags.agents, flags.weeks, pool.map)
-        of_rates = releases.all_simulated(flags.releases, flags.hours, pool.map)
-        of_measures = release_measures.all_simulated(flags.measures, flags.hours, pool.map)
-        drifting = drift.drifting_simulated(flags.drifting, pool.map)
-        console.print(releases.table_of(of_rates, flags.releases, flags.hours))
-        console.print(release_measures.table_of(of_measures, flags.measures, flags.hours))
-        console.print(drift.healthy_table(healthy, flags.agents, flags.weeks))
-        console.print(drift.drifting_table(drifting, flags.drifting))
+    commands = [[module, *(flags if is_small else [])] for module, flags in SIMULATIONS.items()]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for told in pool.map(_told, commands):
+            print(told, flush=True)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    console.print(f"{time.monotonic() - started:,.0f} s, {used.ru_utime + used.ru_stime:,.0f} s of CPU")
+    print(f"{time.monotonic() - started:,.0f} s, {used.ru_utime + used.ru_stime:,.0f} s of CPU")
+
+
+def _told(command: list[str]) -> str:
+    return subprocess.run([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 if __name__ == "__main__":
