@@ -54,10 +54,12 @@ MOST_LOG = 40.0
 CELLS_AT_ONCE = 8000
 """Greater arrays are several times slower: they fit no cache, and their memory is fetched anew each time."""
 NEWTON_STEPS = 12
+"""After as many steps of a search, every second one is by halves."""
 MOST_STEPS = 150
 NEAR = 1e-11
 """The last step of the search."""
 LEAST_ABOVE = 1e-6
+"""Of what is allowed above the least cost, a share that is too near to rounding for Newton's method."""
 ANGLES = 16
 """At which the division of a bound between two versions is tried, before the best one is searched nearby."""
 GOLDEN_STEPS = 24
