@@ -31,6 +31,7 @@ from health_assets.pipeline.resource import Pipeline
 from health_assets.systems.declared_assets import SYSTEMS, require_known_systems
 from health_assets.systems.graph import declared_graph
 from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
+from health_assets.warehouse.fingerprints import INGEST_CHECKS
 from health_assets.warehouse.store import Guard
 
 
@@ -43,7 +44,9 @@ def run_hours(
     say: Callable[[str], None] = lambda _: None,
     full_refresh: bool = False,
     only_stale: bool = False,
+    is_checked: bool = True,
     loaded: IngestReport | None = None,
+    shared_duckdb: SharedDuckDB | None = None,
 ) -> Outcome:
     """Materialize the assets for these hours, with checks, as one run in this process.
 
@@ -55,7 +58,9 @@ def run_hours(
         say: told which other run has to be waited for, if any.
         full_refresh: whether every raw log is compared with what was read of it, whatever its size and times say.
         only_stale: whether hours are left alone whose inputs have not changed since they were made.
+        is_checked: whether the suites of the assets are evaluated; in Dagster, they always are.
         loaded: report of logs that were loaded just before.
+        shared_duckdb: the DuckDB that the sessions share; by default one of the run's own.
 
     Raises:
         HealthAssetsError: the range is empty, or there is no such system.
@@ -63,15 +68,17 @@ def run_hours(
     """
     if not len(hours):
         raise HealthAssetsError(f"there is no hour from {hours.start:%Y-%m-%dT%H} to {hours.end:%Y-%m-%dT%H}")
-    plan = plan_of(HourGroups(hours.ranges), systems, full_refresh=full_refresh, only_stale=only_stale)
+    plan = plan_of(
+        HourGroups(hours.ranges), systems, full_refresh=full_refresh, only_stale=only_stale, is_checked=is_checked
+    )
     collector = OutcomeCollector()
 
     def take(event: Event) -> None:
         collector.on_event(event)
         on_event(event)
 
-    with swept(), SharedDuckDB() as shared_duckdb, _modules_left_alone():
-        pipeline = Pipeline(settings=settings, shared_duckdb=shared_duckdb, loaded=loaded)
+    with swept(), SharedDuckDB() as own_duckdb, _modules_left_alone():
+        pipeline = Pipeline(settings=settings, shared_duckdb=shared_duckdb or own_duckdb, loaded=loaded)
         if records_in(settings, os.environ):
             from health_assets.cli.dagster_run import run_in_dagster
 
@@ -119,9 +126,16 @@ def _run_here(
 
 
 def plan_of(
-    hours: HourGroups, systems: Collection[str] = (), *, full_refresh: bool = False, only_stale: bool = False
+    hours: HourGroups,
+    systems: Collection[str] = (),
+    *,
+    full_refresh: bool = False,
+    only_stale: bool = False,
+    is_checked: bool = True,
 ) -> Plan:
     """The plan of all assets of these systems, or of all, with their checks.
+
+    Checks of no suite are always among them: they are about what the run reads.
 
     Raises:
         HealthAssetsError: there is no such system.
@@ -132,7 +146,7 @@ def plan_of(
     return Plan(
         hours=hours,
         assets=set(assets),
-        checks={asset: graph.check_names(asset) for asset in assets},
+        checks={asset: graph.check_names(asset) for asset in assets} if is_checked else {"raw_logs": INGEST_CHECKS},
         full_refresh=full_refresh,
         only_stale=only_stale,
         has_summaries=is_wanted(os.environ),  # which count the rows

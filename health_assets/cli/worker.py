@@ -30,6 +30,7 @@ from health_assets.pipeline.publishing import publish_where_wanted
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.validation import import_great_expectations
 from health_assets.systems.due_hours import DueRun, due_hours, next_due_at, running_hour_due
+from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 RETRY_S = 3600.0
@@ -67,7 +68,8 @@ class Worker:
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+        self._duckdb = SharedDuckDB()
+        self._pipeline = replace(pipeline, shared_duckdb=self._duckdb)
         self._failed: dict[DueRun, float] = {}
         """When hours were made that failed, by the monotonic clock."""
         self._loaded: IngestReport | None = None
@@ -170,7 +172,8 @@ class Worker:
         try:
             outcome = run_hours(
                 self._pipeline.settings, due.hours, lambda _: None, due.systems,
-                say=say, only_stale=due.only_stale, loaded=self._loaded,
+                say=say, only_stale=due.only_stale, is_checked=due.is_checked, loaded=self._loaded,
+                shared_duckdb=self._duckdb,
             )  # fmt: skip
         except WriteLockTimeoutError as error:  # before the run began: the next tick tries again
             self._tell(str(error))

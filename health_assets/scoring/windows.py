@@ -100,9 +100,11 @@ def window_lengths_s(
     whole = ibis.literal(window_hours * 3600.0, "float64")
     if not as_of:
         return whole
-    passed = {running: known - running + (window_hours - 1) * HOUR for running, known in as_of.items()}
+    before_us = (window_hours - 1) * HOUR // timedelta(microseconds=1)
+    # of times rather than of their difference, whose SQL would be another at each of them
     cases = (
-        (hour == time_literal(own), ibis.literal(length.total_seconds(), "float64")) for own, length in passed.items()
+        (hour == time_literal(own), (time_literal(known).delta(hour, unit="microsecond") + before_us).cast("float64") / 1e6)
+        for own, known in as_of.items()
     )
     return ibis.cases(*cases, else_=whole)
 

@@ -47,6 +47,7 @@ class DueRun:
         hours: the hours.
         systems: the scoring systems; all where none is named.
         only_stale: whether hours are left alone whose inputs have not changed since they were made.
+        is_checked: whether the suites of the assets are evaluated.
         dedup_key: part of the key by which a sensor asks for the run once: a digest of what the tables hold of these
             hours, or the formula that is older.
     """
@@ -54,6 +55,7 @@ class DueRun:
     hours: HourGroups
     systems: tuple[str, ...] = ()
     only_stale: bool = True
+    is_checked: bool = True
     dedup_key: str = field(default="", compare=False)
 
 
@@ -83,7 +85,8 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
 def running_hour_due(session: Session, settings: Settings, now: datetime) -> DueRun | None:
     """The hour that runs, if anything is loaded that its scores lack; None otherwise.
 
-    The systems of the run are `LIVE_SYSTEMS`, or all once the others are `settings.running_hour_refresh_s` old.
+    The systems of the run are `LIVE_SYSTEMS`, or all once the others are `settings.running_hour_refresh_s` old. Checks,
+    too, are evaluated with all systems, unless one of severity `error` fails: then nothing is made unchecked.
 
     Args:
         session: a session, once the logs are loaded.
@@ -99,7 +102,8 @@ def running_hour_due(session: Session, settings: Settings, now: datetime) -> Due
         return everything
     if not _is_stale(session, SCORED_ASSET, hour, settings):
         return None
-    return replace(everything, systems=tuple(system for system in SYSTEMS if system in LIVE_SYSTEMS))
+    live = tuple(system for system in SYSTEMS if system in LIVE_SYSTEMS)
+    return replace(everything, systems=live, is_checked=bool(_failing(session, hour)))
 
 
 def _refresh_at(session: Session, settings: Settings, hour: HourRange) -> datetime | None:
