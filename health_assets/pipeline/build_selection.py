@@ -43,12 +43,13 @@ def require_sources(session: Session, derived: Derived, hours: HourRange | HourG
     reach = HourGroups(hours.ranges).extended_back(
         0 if derived.is_exempt_from_retention else derived.back_hours(settings) - 1
     )
-    for source in (*derived.upstream, *derived.same_hour_upstream):
+    sources = (*derived.upstream, *derived.same_hour_upstream)
+    for source, dropped in PartitionStates(session).dropped_of_each(sources, reach.span).items():
         needed = hours if source in derived.same_hour_upstream else reach
-        if dropped := {hour for hour in PartitionStates(session).dropped(source, reach.span) if hour in needed}:
+        if lacking := {hour for hour in dropped if hour in needed}:
             raise HealthAssetsError(
-                f"{derived.name} of {hours} needs {len(dropped)} hours of {source} that retention dropped, the first "
-                f"of them {min(dropped):%Y-%m-%dT%H}; materialize all assets of these hours together"
+                f"{derived.name} of {hours} needs {len(lacking)} hours of {source} that retention dropped, the first "
+                f"of them {min(lacking):%Y-%m-%dT%H}; materialize all assets of these hours together"
             )
 
 

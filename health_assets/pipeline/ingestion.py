@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 
+import ibis
+
 from health_assets.core.hours import HOUR, NO_HOURS, HourGroups, HourRange, contiguous
 from health_assets.core.judges import TRUSTED, Trust
 from health_assets.core.targets import Targets
@@ -243,8 +245,7 @@ def _not_final(session: Session, asked: HourGroups, read_at: datetime) -> set[da
 def _known_until(session: Session, hour: datetime, read_at: datetime) -> datetime:
     """Up to when a running hour is known: when the logs were listed, or its newest event, if that is later."""
     until = max(read_at, hour + timedelta(seconds=1))
-    for table, time in TIME_OF_TABLE.items():
-        rows = session.hours_of(table, HourRange.of(hour))
-        [newest] = session.dicts(rows.aggregate(at=rows[time].max()))
-        until = max(until, newest["at"] + timedelta(microseconds=1)) if newest["at"] else until
-    return min(until, hour + HOUR)
+    tables = {table: session.hours_of(table, HourRange.of(hour)) for table in TIME_OF_TABLE}
+    newest = (rows.aggregate(at=rows[TIME_OF_TABLE[table]].max()) for table, rows in tables.items())
+    events = [row["at"] + timedelta(microseconds=1) for row in session.dicts(ibis.union(*newest)) if row["at"]]
+    return min(max(until, *events) if events else until, hour + HOUR)

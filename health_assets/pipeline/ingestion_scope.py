@@ -56,19 +56,17 @@ class IngestScope:
         self.reach = hours.extended_back(2 * (lookback_hours - 1)) if len(hours) else hours
         materialized = PartitionStates(session)
         records = [table for table in RECORD_TABLES if table != "spans"]
-        self.restored = {table: materialized.dropped(table, self.reach) for table in records}
+        self.restored = materialized.dropped_of_each(records, self.reach)
         """By table, the hours that retention dropped and that come back now."""
         self.restored_from_spans = set().union(*(self.restored.get(table, set()) for table in FROM_SPANS))
         self.pruned_spans = PrunedSpans(session, trace_hours, horizon)
         self.restored["spans"] = self.pruned_spans.restore({*self.span, *self.restored_from_spans})
 
-        ends = [horizon, *map(materialized.dropped_until, records)]
+        ends = [horizon, materialized.dropped_until(*records)]
         self._left_out_before = max(filter(None, ends), default=EVER.start)
         old, ledger = HourRange(EVER.start, self._left_out_before), Ledger(session)
-        self._kept = {
-            table: materialized.of(table, old) | ledger.loaded_hours(RECORD_OF_TABLE[table], old.end)
-            for table in records
-        }
+        made, loaded = materialized.of_each(records, old), ledger.loaded_hours(records, old.end)
+        self._kept = {table: made[table] | loaded[table] for table in records}
         # what follows from records is dropped together
         self._dropped = dict.fromkeys(records, materialized.dropped("executions", old))
         self._dropped["spans"] = materialized.dropped("spans", old)

@@ -133,7 +133,7 @@ class PrunedSpans:
         ends = [PartitionStates(session).dropped_until("spans"), horizon and horizon - trace_hours * HOUR]
         self._end = max(filter(None, ends), default=EVER.start)
         self._present = PartitionStates(session).of("spans", HourRange(EVER.start, self._end))
-        self._present |= Ledger(session).loaded_hours("span", self._end)
+        self._present |= Ledger(session).loaded_hours(["spans"], self._end)["spans"]
 
     def __contains__(self, hour: datetime) -> bool:
         return hour < self._end and hour not in self._present

@@ -20,10 +20,10 @@ from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.formula_versions import OlderResults, newest_first, older_results
 from health_assets.systems.stale_partitions import (
     Statuses,
-    all_statuses,
     missing_systems,
     stale_by_own_hour,
     stale_hours,
+    stale_statuses,
 )
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.fingerprints import Fingerprints
@@ -183,7 +183,7 @@ def late_hours(
     missing = _missing(session, settings, span, systems)
     whole = missing.pop(ALL_SYSTEMS, set())
     of_some = set().union(*missing.values())
-    statuses = all_statuses(session, known, settings, tables)
+    statuses = stale_statuses(session, known, settings, tables)
     late = _late(session, settings, known, span, older, of_some, statuses) | whole
     made = {*under_way, *late}
     due = _runs(session, [late - set(under_way)], ALL_SYSTEMS)

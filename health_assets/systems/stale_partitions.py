@@ -13,18 +13,26 @@ from health_assets.pipeline.build_selection import statuses_of
 from health_assets.pipeline.fingerprints import upstream
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.formula_versions import OlderResults
-from health_assets.warehouse.partition_states import PartitionStates, PartitionStatus
+from health_assets.warehouse.partition_states import AssetInputs, PartitionStates, PartitionStatus
 from health_assets.warehouse.session import Session
 
 Statuses = Mapping[str, Mapping[datetime, PartitionStatus]]
 """By asset and hour, the status."""
 
 
-def all_statuses(
+def stale_statuses(
     session: Session, hours: HourRange, settings: Settings, tables: Collection[str] = DERIVED.keys()
 ) -> Statuses:
-    """The statuses of these hours of every computed asset, or of those among some tables, with one query each."""
-    return {name: statuses_of(session, asset, hours, settings) for name, asset in DERIVED.items() if name in tables}
+    """The statuses of those of these hours that are stale, of every computed asset or of those among some tables."""
+    by_reach: dict[int, dict[str, AssetInputs]] = {}
+    for name, asset in DERIVED.items():
+        if name in tables:
+            inputs = AssetInputs(asset.upstream, asset.same_hour_upstream)
+            by_reach.setdefault(asset.back_hours(settings), {})[name] = inputs
+    states, found = PartitionStates(session), dict[str, dict[datetime, PartitionStatus]]()
+    for reach_hours, inputs in by_reach.items():
+        found |= states.statuses_of_each(inputs, hours, reach_hours=reach_hours, only_stale=True)
+    return found
 
 
 def stale_hours(statuses: Statuses, older: Sequence[OlderResults] = ()) -> tuple[set[datetime], set[datetime]]:
@@ -33,19 +41,18 @@ def stale_hours(statuses: Statuses, older: Sequence[OlderResults] = ()) -> tuple
     Hours that an asset never had are `missing_systems`'.
 
     Args:
-        statuses: the statuses of assets.
+        statuses: the statuses of assets, at least of their stale hours.
         older: what older versions of formulas made; scores that are brought up to date for it are left out, and so are
             hours that keep an older version, of all systems, lest what retention dropped comes back for them.
     """
     components, scores = set(), set()
     due = {asset.name: results.due for results in older for asset in SYSTEMS[results.system]}
     for name, own in statuses.items():
-        made = _made(own)
-        stale = {hour for hour, status in own.items() if status.is_stale}
+        stale = {hour for hour in _made(own) if own[hour].is_stale}
         if DERIVED[name].is_component:
-            components |= stale & made
+            components |= stale
         else:
-            scores |= stale & made - due.get(name, frozenset())
+            scores |= stale - due.get(name, frozenset())
     return components, scores.difference(*(results.kept for results in older))
 
 

@@ -89,12 +89,17 @@ class Ledger:
         rows = self._session.query("SELECT DISTINCT source_file FROM raw_logs WHERE lines = 0 AND NOT is_loaded")
         return {name for (name,) in rows} - {TRACES}
 
-    def loaded_hours(self, record_type: str, before: datetime) -> set[datetime]:
-        """The hours before a time with records of a kind that their tables have."""
+    def loaded_hours(self, tables: Iterable[str], before: datetime) -> dict[str, set[datetime]]:
+        """By table, the hours before a time with records that it has."""
+        found: dict[str, set[datetime]] = {table: set() for table in tables}
         rows = self._session.query(
-            "SELECT DISTINCT hour FROM raw_logs WHERE is_loaded AND record_type = ? AND hour < ?", [record_type, before]
+            "SELECT DISTINCT record_type, hour FROM raw_logs "
+            "WHERE is_loaded AND record_type IN (SELECT unnest(?)) AND hour < ?",
+            [[RECORD_OF_TABLE[table] for table in found], before],
         )
-        return {hour for (hour,) in rows}
+        for record_type, hour in rows:
+            found[TABLE_OF_RECORD[record_type]].add(hour)
+        return found
 
     def load_again(self, record_types: Collection[str], hours: HourRange, asset: str) -> None:
         """Let slices of these hours be loaded that were left out, where the asset was never materialized."""
@@ -328,22 +333,30 @@ class Ledger:
 
     def unload_damaged(self, hours: HourRange, tables: Sequence[str]) -> None:
         """Mark slices whose rows in the tables are not as many as the ledger says as not loaded."""
-        for table in tables:
-            self._session.query(
-                f"""
-                UPDATE raw_logs SET is_loaded = false
-                FROM (
-                    SELECT slices.source_file, slices.hour FROM raw_logs AS slices
-                    LEFT JOIN ({rows_by_slice(table)}) AS loaded
-                        ON loaded.hour = slices.hour AND loaded.source_file = slices.source_file
-                    WHERE slices.record_type = $record AND slices.hour >= $start AND slices.hour < $end
-                        AND slices.is_loaded AND slices.lines - coalesce(slices.lost, 0) <> coalesce(loaded.rows, 0)
-                ) AS damaged
-                WHERE raw_logs.record_type = $record
-                    AND raw_logs.source_file = damaged.source_file AND raw_logs.hour = damaged.hour
-                """,
-                {"record": RECORD_OF_TABLE[table], "start": hours.start, "end": hours.end},
-            )
+        if not len(hours):
+            return
+        loaded = " UNION ALL ".join(
+            f"SELECT '{RECORD_OF_TABLE[table]}' AS record_type, hour, source_file, rows "
+            f"FROM ({rows_by_slice(table)}) AS {table}_loaded"
+            for table in tables
+        )
+        self._session.query(
+            f"""
+            UPDATE raw_logs SET is_loaded = false
+            FROM (
+                SELECT slices.record_type, slices.source_file, slices.hour FROM raw_logs AS slices
+                LEFT JOIN ({loaded}) AS loaded
+                    ON loaded.record_type = slices.record_type AND loaded.hour = slices.hour
+                    AND loaded.source_file = slices.source_file
+                WHERE slices.record_type IN (SELECT unnest($records))
+                    AND slices.hour >= $start AND slices.hour < $end
+                    AND slices.is_loaded AND slices.lines - coalesce(slices.lost, 0) <> coalesce(loaded.rows, 0)
+            ) AS damaged
+            WHERE raw_logs.record_type = damaged.record_type
+                AND raw_logs.source_file = damaged.source_file AND raw_logs.hour = damaged.hour
+            """,
+            {"records": [RECORD_OF_TABLE[table] for table in tables], "start": hours.start, "end": hours.end},
+        )
 
     def waiting(self, hours: HourRange, tables: Sequence[str], *, with_dropped: bool = True) -> dict[FileSlice, int]:
         """Slices of these hours that must be loaded, with their lines that are not lost."""

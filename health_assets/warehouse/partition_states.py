@@ -65,6 +65,13 @@ class PartitionStatus(NamedTuple):
     is_stale_by_own_hour: bool
 
 
+class AssetInputs(NamedTuple):
+    """The assets that an asset is made from, and those of which it is made from the same hour alone."""
+
+    upstream: Sequence[str]
+    same_hour_upstream: Sequence[str] = ()
+
+
 class PartitionStates:
     """The state of every asset's hours, within a session."""
 
@@ -85,6 +92,20 @@ class PartitionStates:
             {"assets": list(assets), "start": hours.start, "end": hours.end},
         )
         return {hour for (hour,) in rows}
+
+    def of_each(self, assets: Iterable[str], hours: HourRange = EVER) -> dict[str, set[datetime]]:
+        """By asset, the hours among these that are materialized in it, and were not dropped since."""
+        return self._hours_by_asset(_THERE, assets, hours)
+
+    def _hours_by_asset(self, condition: str, assets: Iterable[str], hours: HourRange) -> dict[str, set[datetime]]:
+        found: dict[str, set[datetime]] = {asset: set() for asset in assets}
+        rows = self._session.query(
+            f"SELECT asset, hour FROM partition_states WHERE {_AMONG} AND {condition} AND hour >= $start AND hour < $end",
+            {"assets": [*found], "start": hours.start, "end": hours.end},
+        )
+        for asset, hour in rows:
+            found[asset].add(hour)
+        return found
 
     def first_of_any(self, assets: Iterable[str], before: datetime) -> datetime | None:
         """The earliest hour before a time that one of the assets has; None where there is none."""
@@ -109,7 +130,7 @@ class PartitionStates:
             asked: hours among them that are asked for.
             first_event_hour: the first hour with an event; None where there is none.
         """
-        there = [self.of(asset, hours.span) for asset in assets]
+        there = self.of_each(assets, hours.span).values()
         expected = expected_hours(hours, asked, first_event_hour)
         return {hour for hour in expected if any(hour not in own for own in there)}
 
@@ -255,7 +276,11 @@ class PartitionStates:
 
     def dropped(self, asset: str, hours: HourRange = EVER) -> set[datetime]:
         """The hours among these that were dropped from the asset and have not been made again."""
-        return set(self._dropped_fingerprints(asset, hours))
+        return self.dropped_of_each([asset], hours)[asset]
+
+    def dropped_of_each(self, assets: Iterable[str], hours: HourRange = EVER) -> dict[str, set[datetime]]:
+        """By asset, the hours among these that were dropped from it and have not been made again."""
+        return self._hours_by_asset("dropped_digest IS NOT NULL", assets, hours)
 
     def _dropped_fingerprints(self, asset: str, hours: HourRange) -> dict[datetime, str]:
         sql = (
@@ -264,10 +289,12 @@ class PartitionStates:
         )
         return dict(self._session.query(sql, [asset, hours.start, hours.end]))
 
-    def dropped_until(self, asset: str | None = None) -> datetime | None:
-        """The end of the latest hour of which an asset's rows, or any one's, were dropped; None where none were."""
+    def dropped_until(self, *assets: str) -> datetime | None:
+        """The end of the latest hour of which rows of some assets, or of any, were dropped; None where none were."""
         sql = "SELECT max(hour) FROM partition_states WHERE dropped_digest IS NOT NULL"
-        [(latest,)] = self._session.query(f"{sql} AND asset = ?", [asset]) if asset else self._session.query(sql)
+        [(latest,)] = (
+            self._session.query(f"{sql} AND {_AMONG}", {"assets": [*assets]}) if assets else self._session.query(sql)
+        )
         return latest and latest + HOUR
 
     def dropped_from(self, *, but: str) -> datetime | None:
@@ -296,42 +323,76 @@ class PartitionStates:
             reach_hours: how many hours of `upstream`, ending with its own, an hour is made from.
             same_hour_upstream: assets of which it is made from the same hour alone.
         """
+        inputs = AssetInputs(upstream, same_hour_upstream)
+        return self.statuses_of_each({asset: inputs}, hours, reach_hours=reach_hours)[asset]
+
+    def statuses_of_each(
+        self, inputs: Mapping[str, AssetInputs], hours: HourRange, *, reach_hours: int, only_stale: bool = False
+    ) -> dict[str, dict[datetime, PartitionStatus]]:
+        """By asset, the status of each hour among these that any asset has.
+
+        Args:
+            inputs: what each asset is made from.
+            hours: the hours.
+            reach_hours: as of `statuses`.
+            only_stale: whether hours that are not stale are left out.
+        """
+        edges = [(asset, name, False) for asset, own in inputs.items() for name in own.upstream]
+        edges += [(asset, name, True) for asset, own in inputs.items() for name in own.same_hour_upstream]
         rows = self._session.query(
             f"""
-            WITH known AS (
-                SELECT hour,
-                    max(CASE WHEN asset = ANY($upstream) THEN changed_at END) AS changed_at,
-                    max(CASE WHEN asset = ANY($same_hour_upstream) THEN changed_at END) AS same_hour_changed_at
-                FROM partition_states
+            WITH edges AS (
+                SELECT unnest($downstream) AS asset, unnest($upstream) AS upstream,
+                    CAST(unnest($is_same_hour) AS BOOLEAN) AS is_same_hour
+            ), changes AS (
+                SELECT edges.asset, hour,
+                    max(CASE WHEN NOT is_same_hour THEN changed_at END) AS changed_at,
+                    max(CASE WHEN is_same_hour THEN changed_at END) AS same_hour_changed_at
+                FROM partition_states JOIN edges ON partition_states.asset = edges.upstream
                 WHERE hour + INTERVAL '{int(reach_hours)} hours' > $start AND hour < $end
-                GROUP BY hour
+                GROUP BY edges.asset, hour
+            ), known AS (
+                SELECT asset, hour, changed_at, same_hour_changed_at
+                FROM (SELECT unnest($assets) AS asset) AS assets
+                CROSS JOIN (
+                    SELECT DISTINCT hour FROM partition_states
+                    WHERE hour + INTERVAL '{int(reach_hours)} hours' > $start AND hour < $end
+                ) AS hours
+                LEFT JOIN changes USING (asset, hour)
             ), inputs AS (
-                SELECT hour,
+                SELECT asset, hour,
                     greatest(
                         max(changed_at) OVER (
-                            ORDER BY hour
+                            PARTITION BY asset ORDER BY hour
                             RANGE BETWEEN INTERVAL '{int(reach_hours) - 1} hours' PRECEDING AND CURRENT ROW
                         ),
                         same_hour_changed_at
                     ) AS changed_at,
                     greatest(changed_at, same_hour_changed_at) AS own_hour_changed_at
                 FROM known
+            ), statuses AS (
+                SELECT inputs.asset, inputs.hour,
+                    own.materialized_at IS NOT NULL AND own.dropped_digest IS NULL AS is_materialized,
+                    own.dropped_digest IS NOT NULL AS is_dropped,
+                    coalesce(own.formula_version, $first) AS formula_version,
+                    coalesce(inputs.changed_at > coalesce(own.materialized_at, $never), FALSE) AS is_stale,
+                    coalesce(inputs.own_hour_changed_at > coalesce(own.materialized_at, $never), FALSE)
+                        AS is_stale_by_own_hour
+                FROM inputs LEFT JOIN partition_states AS own ON own.hour = inputs.hour AND own.asset = inputs.asset
+                WHERE inputs.hour >= $start
             )
-            SELECT inputs.hour,
-                own.materialized_at IS NOT NULL AND own.dropped_digest IS NULL,
-                own.dropped_digest IS NOT NULL,
-                coalesce(own.formula_version, $first),
-                coalesce(inputs.changed_at > coalesce(own.materialized_at, $never), FALSE),
-                coalesce(inputs.own_hour_changed_at > coalesce(own.materialized_at, $never), FALSE)
-            FROM inputs LEFT JOIN partition_states AS own ON own.hour = inputs.hour AND own.asset = $asset
-            WHERE inputs.hour >= $start
+            SELECT * FROM statuses {"WHERE is_stale" if only_stale else ""}
             """,
             {
-                "asset": asset, "upstream": [*upstream], "same_hour_upstream": [*same_hour_upstream],
+                "assets": [*inputs], "downstream": [asset for asset, _, _ in edges],
+                "upstream": [name for _, name, _ in edges], "is_same_hour": [is_same for *_, is_same in edges],
                 "start": hours.start, "end": hours.end, "first": FIRST_FORMULA_VERSION, "never": EVER.start,
             },
         )  # fmt: skip
-        return {hour: PartitionStatus(*status) for hour, *status in rows}
+        found: dict[str, dict[datetime, PartitionStatus]] = {asset: {} for asset in inputs}
+        for asset, hour, *status in rows:
+            found[asset][hour] = PartitionStatus(*status)
+        return found
 
     def of_other_versions(self, versions: Mapping[str, str], hours: HourRange = EVER) -> dict[str, dict[datetime, str]]:
         """By asset, the hours that another version of its formula made and that are not dropped, with that version.

@@ -11,7 +11,7 @@ from health_assets.defs.sensors import late_logs_sensor
 from health_assets.logs.files import list_files
 from health_assets.pipeline.ingestion import ingest
 from health_assets.pipeline.retention import prune
-from health_assets.systems.stale_partitions import all_statuses, stale_hours
+from health_assets.systems.stale_partitions import stale_hours, stale_statuses
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.loaded_state import LoadedState
@@ -52,7 +52,7 @@ def test_an_hour_that_another_run_loaded_makes_the_hours_after_it_stale_once_it_
     project.materialize(HourRange.of(LAST), only=only)
     project.materialize(HourRange.of(ninth), only=only)
     with project.warehouse.read() as session:
-        components, scores = stale_hours(all_statuses(session, hours_from(START, 24), project.settings))
+        components, scores = stale_hours(stale_statuses(session, hours_from(START, 24), project.settings))
         assert ninth + HOUR in components | scores
     project.materialize(hours_from(ninth, 4), only=only, only_stale=True)
     clean = project.clean_rebuild(hours_from(ninth, 4), only=only)

@@ -11,7 +11,7 @@ from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.logs.files import list_files
 from health_assets.pipeline.partition_selection import PartitionSelection, select_hours, worth_materializing
 from health_assets.pipeline.resource import Pipeline
-from health_assets.systems.stale_partitions import all_statuses, left_behind, stale_hours
+from health_assets.systems.stale_partitions import stale_statuses, left_behind, stale_hours
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.log_coverage import CoveredHours
 from health_assets_tests.support.logs_made import START, execution, line
@@ -216,7 +216,7 @@ def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> 
     project.materialize(hours, only=FLEET)
     assert project.not_loaded() == set()
     with project.warehouse.read() as session:
-        assert stale_hours(all_statuses(session, hours.span, project.settings)) == (set(), set())
+        assert stale_hours(stale_statuses(session, hours.span, project.settings)) == (set(), set())
         assert left_behind(session, hours, (), project.settings, FAR) == []
     again = wanted(project, now=FAR)
     assert again.hours == hours, "hours that were made along with others do not make further ones"

@@ -11,7 +11,7 @@ import pytest
 
 from health_assets.core.hours import HOUR
 from health_assets.pipeline.log_ingestion import load_new_logs
-from health_assets.systems.stale_partitions import all_statuses
+from health_assets.systems.stale_partitions import stale_statuses
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import FLEET, Project, hours_from
 
@@ -59,8 +59,8 @@ def load(project: Project, where: str) -> None:
 
 def stale(project: Project, asset: str) -> set[datetime]:
     with project.warehouse.read() as session:
-        statuses = all_statuses(session, HOURS, project.settings)[asset]
-    return {hour for hour, status in statuses.items() if status.is_stale}
+        statuses = stale_statuses(session, HOURS, project.settings)[asset]
+    return {*statuses}
 
 
 @pytest.mark.parametrize("where", LOADS)

@@ -6,7 +6,7 @@ import pytest
 
 from health_assets.core.hours import HOUR, HourRange, contiguous
 from health_assets.systems.declared_assets import DERIVED
-from health_assets.systems.stale_partitions import all_statuses, stale_hours
+from health_assets.systems.stale_partitions import stale_hours, stale_statuses
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import Project, assert_lines_are_conserved, assert_same_tables, hours_from
 
@@ -60,7 +60,7 @@ def test_the_newest_hour_between_two_steps_of_a_backfill_leaves_the_tables_of_a_
     for step in steps[place:]:
         project.materialize(backfill, only=[step])
     with project.warehouse.read() as session:
-        components, scores = stale_hours(all_statuses(session, HOURS, project.settings))
+        components, scores = stale_hours(stale_statuses(session, HOURS, project.settings))
     assert components == set()
     assert scores <= set(NEWEST), "but for what the newest hour looks back on, the backfill leaves nothing to do"
     for hours in contiguous(scores):

@@ -29,7 +29,7 @@ from health_assets.systems import formula_versions
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.error_budget import FORMULA_VERSION
 from health_assets.systems.formula_versions import OlderResults, older_results
-from health_assets.systems.stale_partitions import all_statuses, stale_hours
+from health_assets.systems.stale_partitions import stale_hours, stale_statuses
 from health_assets.systems.survey.probing import Probe
 from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 from health_assets.systems.survey.surveying import keep_probes, summarise
@@ -211,7 +211,7 @@ def test_a_raised_version_makes_that_systems_hours_stale_and_the_sensor_brings_t
     assert all(before[name] != after[name] for name in names), "the new formula changes nothing"
     assert stale_by_version(project) == {name: set(HOURS) for name in names}
     with project.warehouse.read() as session:
-        assert stale_hours(all_statuses(session, HOURS, project.settings)) == (set(), set()), (
+        assert stale_hours(stale_statuses(session, HOURS, project.settings)) == (set(), set()), (
             "no other system's hours are"
         )
     left = HOURS
