@@ -11,6 +11,7 @@ rows as they are, whatever was written in between.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from health_assets.core.digests import digest_of
@@ -22,6 +23,7 @@ from health_assets.pipeline.derived import Derived
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.fingerprints import Fingerprints
 from health_assets.warehouse.log_coverage import LogCoverage
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
 RECORDS = ("raw_logs", *RECORD_TABLES)
@@ -126,11 +128,13 @@ class KnownStates:
     Args:
         session: the session.
         run: the fingerprint of the run.
+        derived: every asset that is computed, by name.
     """
 
-    def __init__(self, session: Session, run: RunFingerprint) -> None:
+    def __init__(self, session: Session, run: RunFingerprint, derived: Mapping[str, Derived]) -> None:
         self._session = session
         self._run = run
+        self._derived = derived
         self._covered_until = ""
         self._digests: dict[str, str | None] = {}
 
@@ -141,6 +145,17 @@ class KnownStates:
             states = self._run.input_states(self._session, unknown)
             self._covered_until = states.covered_until
             self._digests |= {name: states.digests.get(name) for name in unknown}
+
+    @cached_property
+    def has_dropped(self) -> bool:
+        """Whether any hour is dropped; a transaction that makes assets drops none."""
+        return PartitionStates(self._session).dropped_until() is not None
+
+    @cached_property
+    def has_older_versions(self) -> bool:
+        """Whether another version of a formula made any hour; where none did, this transaction notes none."""
+        versions = {name: asset.formula_version for name, asset in self._derived.items()}
+        return bool(PartitionStates(self._session).of_other_versions(versions))
 
     def forget(self, asset: str) -> None:
         """Read the states of an asset again where they are asked for: it was made."""

@@ -154,7 +154,7 @@ def _made_and_checked(
     """
     targets = pipeline.load_targets()  # those of now, however long it took until this run had the lock
     names = [derived.name for derived in selected]
-    states = KnownStates(session, RunFingerprint.of(pipeline.settings, targets, plan.hours))
+    states = KnownStates(session, RunFingerprint.of(pipeline.settings, targets, plan.hours), graph.derived)
     states.read(set().union(*(upstream(name, graph.derived) for name in names)))
     made = {
         derived.name: _made(session, pipeline, graph, derived, plan, targets, states, most_records)
@@ -187,11 +187,13 @@ def _made(
     if most_records is not None and looks_back and _record_count(session, HourGroups.of(build)) > most_records:
         raise OneByOneError("the look-back holds many records")
     for hours, own in chunks(build, asked):
-        require_sources(session, derived, own, settings)
+        if states.has_dropped:
+            require_sources(session, derived, own, settings)
+        older = versions_to_note(session, derived, graph.derived, own, settings) if states.has_older_versions else {}
         inputs = Inputs(session=session, hours=hours, targets=targets, settings=settings)
         PartitionStates(session).replace_rows(
-            derived.name, own, rows_of(derived, inputs), restored, formula_version=derived.formula_version,
-            other_versions=versions_to_note(session, derived, graph.derived, own, settings),
+            derived.name, own, rows_of(derived, inputs), restored,
+            formula_version=derived.formula_version, other_versions=older,
             inputs_fingerprint=inputs_fingerprint, as_of=None if derived.is_component else inputs.as_of,
         )  # fmt: skip
         derived.post_write(inputs)
