@@ -237,7 +237,7 @@ class Settings(BaseSettings):
         ge=0,
         le=3600,
         description="How old scores of the running hour may get, in seconds, besides those of agents' health: "
-        "sessions, reliability, models, tools, usage, releases and drift.",
+        "sessions, reliability, models, tools, usage, releases and drift; its checks are evaluated with them.",
     )
     late_after_minutes: int = Field(30, ge=1, description="An hour not materialized so long after its end is late.")
     schedules: bool = Field(True, description="`off`: no schedule starts by itself; Dagster's page switches each.")

@@ -101,12 +101,13 @@ def window_lengths_s(
     if not as_of:
         return whole
     before_us = (window_hours - 1) * HOUR // timedelta(microseconds=1)
-    # of times rather than of their difference, whose SQL would be another at each of them
-    cases = (
-        (hour == time_literal(own), (time_literal(known).delta(hour, unit="microsecond") + before_us).cast("float64") / 1e6)
-        for own, known in as_of.items()
-    )
-    return ibis.cases(*cases, else_=whole)
+
+    def passed_s(known: datetime) -> ir.FloatingValue:
+        # by the database: as a number it would make other SQL of every time, which is compiled anew
+        passed_us = time_literal(known).delta(hour, unit="microsecond") + before_us
+        return passed_us.cast("float64") / 1e6
+
+    return ibis.cases(*((hour == time_literal(own), passed_s(known)) for own, known in as_of.items()), else_=whole)
 
 
 def _between(rows: ir.Table, start: datetime, end: datetime) -> ir.Table:

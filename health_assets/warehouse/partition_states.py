@@ -100,7 +100,8 @@ class PartitionStates:
     def _hours_by_asset(self, condition: str, assets: Iterable[str], hours: HourRange) -> dict[str, set[datetime]]:
         found: dict[str, set[datetime]] = {asset: set() for asset in assets}
         rows = self._session.query(
-            f"SELECT asset, hour FROM partition_states WHERE {_AMONG} AND {condition} AND hour >= $start AND hour < $end",
+            f"SELECT asset, hour FROM partition_states "
+            f"WHERE {_AMONG} AND {condition} AND hour >= $start AND hour < $end",
             {"assets": [*found], "start": hours.start, "end": hours.end},
         )
         for asset, hour in rows:

@@ -11,7 +11,7 @@ from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.logs.files import list_files
 from health_assets.pipeline.partition_selection import PartitionSelection, select_hours, worth_materializing
 from health_assets.pipeline.resource import Pipeline
-from health_assets.systems.stale_partitions import stale_statuses, left_behind, stale_hours
+from health_assets.systems.stale_partitions import left_behind, stale_hours, stale_statuses
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.log_coverage import CoveredHours
 from health_assets_tests.support.logs_made import START, execution, line

@@ -6,13 +6,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import ibis
+import pyarrow as pa
 import pytest
 
 from health_assets.cli.running import run_hours
 from health_assets.core.hours import HOUR, HourRange
+from health_assets.core.sql_forms import Form
 from health_assets.core.systems import SYSTEM_NAMES
+from health_assets.scoring.windows import window_lengths_s
 from health_assets.systems.declared_assets import DERIVED
-from health_assets.systems.due_hours import due_hours, next_due_at, running_hour_due
+from health_assets.systems.due_hours import DueRun, due_hours, next_due_at, running_hour_due
+from health_assets.warehouse.fingerprints import INGEST_CHECKS
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.support.clocks import SetClock, settable_clock
 from health_assets_tests.support.examples import example_count
@@ -299,6 +304,63 @@ def test_scores_besides_those_of_agents_health_follow_the_running_hour_once_they
     assert made(12 + refresh, []) == known_until(11 + refresh, 11 + refresh)
     with project.warehouse.read() as session:
         assert next_due_at(session, project.settings, at(12 + refresh)) > at(59), "nothing waits to be made"
+
+
+@pytest.mark.usefixtures("declared")
+@pytest.mark.parametrize("systems", SYSTEMS_BY_DAY)
+def test_the_running_hour_is_checked_with_all_systems_and_always_while_a_check_stops_what_follows(
+    project: Project, clock: SetClock
+) -> None:
+    hour = HourRange.of(START)
+
+    def due(minute: float) -> DueRun:
+        clock(at(minute))
+        project.write_log(f"{minute}.jsonl", [line(execution(f"e{minute}", "a", at(minute - 0.5)))])
+        project.ingest(HourRange(START, START))
+        with project.warehouse.read() as session:
+            found = running_hour_due(session, project.settings, at(minute))
+        assert found is not None
+        return found
+
+    def results() -> list[tuple]:
+        return project.query("SELECT asset, expectation, element_count FROM expectation_results ORDER BY ALL")
+
+    clock(at(10))
+    project.write_log("a.jsonl", [line(execution("e1", "a", at(5)))])
+    assert not run_hours(project.settings, hour, lambda _: None).problems
+    before = results()
+    assert {asset for asset, *_ in before} >= {"executions", "agent_health"}
+    live = due(11)
+    assert live.systems and not live.is_checked
+    outcome = run_hours(
+        project.settings, hour, lambda _: None, live.systems, only_stale=True, is_checked=live.is_checked
+    )
+    assert not outcome.problems
+    assert project.rows("health_components", hour)[0]["executions"] == 2
+    of_no_suite = [row for row in results() if row[1] in INGEST_CHECKS]
+    assert [row for row in results() if row not in of_no_suite] == [
+        row for row in before if row[1] not in INGEST_CHECKS
+    ]
+    assert ("raw_logs", "every_log_was_read", 2) in of_no_suite, "what the run read is checked all the same"
+    project.change("UPDATE expectation_results SET success = false, unexpected_count = 1 WHERE severity = 'error'")
+    failing = due(12)
+    assert failing.systems and failing.is_checked
+    everything = due(10 + project.settings.running_hour_refresh_s / 60 + 1)
+    assert everything.is_checked
+
+
+@pytest.mark.parametrize("window_hours", [1, 24])
+def test_the_length_of_a_running_window_is_exact_and_of_one_sql_at_all_times(window_hours: int) -> None:
+    random = Random(window_hours)
+    hours = ibis.memtable(pa.table({"hour": pa.array([START], pa.timestamp("us", "UTC"))}))
+    sql = set()
+    for _ in range(example_count(100, nightly=1_000)):
+        passed = timedelta(microseconds=random.randrange(1, 3_600_000_000))
+        rows = hours.select(length_s=window_lengths_s(hours.hour, window_hours, {START: START + passed}))
+        sql.add(Form(rows.op()).key)
+        whole = passed + (window_hours - 1) * HOUR
+        assert rows.to_pyarrow()["length_s"].to_pylist() == [whole.total_seconds()]
+    assert len(sql) == 1
 
 
 def test_a_score_that_cannot_be_made_waits_for_news_of_the_running_hour(project: Project, clock: SetClock) -> None:

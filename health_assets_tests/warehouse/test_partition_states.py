@@ -9,7 +9,7 @@ import pytest
 
 from health_assets.core.hours import EVER, HOUR, HourGroups, HourRange
 from health_assets.schema.catalog import columns_of, schema_of
-from health_assets.warehouse.partition_states import PartitionStates
+from health_assets.warehouse.partition_states import AssetInputs, PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.constraints import drop_constraints
@@ -151,6 +151,35 @@ def test_an_hour_is_stale_if_an_input_within_its_reach_changed_since(session: Se
     assert [found[at(hour)].is_stale_by_own_hour for hour in range(4)] == [False, True, False, False]
     found = states.statuses("system_health", [], span(0, 4), reach_hours=4, same_hour_upstream=["agent_health"])
     assert [hour for hour in found if found[hour].is_stale] == [at(1)], "of these its own hour alone counts"
+
+
+def test_the_hours_of_several_assets_are_told_by_asset(session: Session) -> None:
+    states = PartitionStates(session)
+    for asset in ("agent_health", "system_health", "error_budget"):
+        states.note(asset, span(0, 3), [at(0), at(1), at(2)])
+    states.note("agent_health", span(1, 2), [at(1)])
+    states.drop_rows("error_budget", span(0, 1), is_remembered=False)
+    assets = ["system_health", "error_budget", "spans"]
+    assert states.of_each(assets, span(0, 2)) == {
+        "system_health": {at(0), at(1)}, "error_budget": {at(1)}, "spans": set(),
+    }  # fmt: skip
+    assert states.dropped_of_each(assets) == {"system_health": set(), "error_budget": {at(0)}, "spans": set()}
+    inputs = {
+        "system_health": AssetInputs(["agent_health"]),
+        "error_budget": AssetInputs([], ["agent_health"]),
+        "spans": AssetInputs([]),
+    }
+    found = states.statuses_of_each(inputs, span(0, 9), reach_hours=2, only_stale=True)
+    assert {asset: {*own} for asset, own in found.items()} == {
+        "system_health": {at(1), at(2)}, "error_budget": {at(1)}, "spans": set(),
+    }  # fmt: skip
+    everything = states.statuses_of_each(inputs, span(0, 9), reach_hours=2)
+    assert {asset: len(own) for asset, own in everything.items()} == dict.fromkeys(inputs, 3)
+    for asset, own in inputs.items():
+        alone = states.statuses(
+            asset, own.upstream, span(0, 9), reach_hours=2, same_hour_upstream=own.same_hour_upstream
+        )
+        assert everything[asset] == alone
 
 
 def test_an_hour_that_was_never_made_is_stale_once_an_input_has_rows(session: Session) -> None:
