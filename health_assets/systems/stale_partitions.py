@@ -27,8 +27,8 @@ def stale_statuses(
     by_reach: dict[int, dict[str, AssetInputs]] = {}
     for name, asset in DERIVED.items():
         if name in tables:
-            inputs = AssetInputs(asset.upstream, asset.same_hour_upstream)
-            by_reach.setdefault(asset.back_hours(settings), {})[name] = inputs
+            own = AssetInputs(asset.upstream, asset.same_hour_upstream)
+            by_reach.setdefault(asset.back_hours(settings), {})[name] = own
     states, found = PartitionStates(session), dict[str, dict[datetime, PartitionStatus]]()
     for reach_hours, inputs in by_reach.items():
         found |= states.statuses_of_each(inputs, hours, reach_hours=reach_hours, only_stale=True)
