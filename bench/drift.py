@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.systems.agent_drift.agent_drift import MOST_CELLS, WEEK_HOURS, drifts_of
-from health_assets.systems.agent_drift.names import DAY_HOURS, LOOK_BACK_HOURS, SPREAD_UNIT
-from health_assets.systems.agent_drift.past import Past
+from health_assets.systems.agent_drift.agent_drift import judged
+from health_assets.systems.agent_drift.detectors import Search, SharesOfRuns, found_in
+from health_assets.systems.agent_drift.names import DAY_HOURS, LOOK_BACK_HOURS, SUCCESS_RATE, WEEK_HOURS
+from health_assets.systems.agent_drift.past import Integers
 
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC)
 MARGIN = 0.02
@@ -83,10 +84,10 @@ def simulated(fleet: Fleet, agents: int, hours: int, seed: int, alarms_a_week: f
     """What is found in a fleet of so many agents within so many hours, after those of a look-back."""
     span = HourRange(MONDAY, MONDAY + hours * HOUR)
     drifting = np.arange(agents) < agents * fleet.drifting
-    slices = _slices(np.random.default_rng(seed), fleet, drifting, hours)
-    found = drifts_of(slices, span, 0, MARGIN, alarms_a_week)
+    search = Search(hours=span, open_hours=0, margin=MARGIN, alarms_a_week=alarms_a_week)
+    found = judged(found_in(_slices(np.random.default_rng(seed), fleet, drifting, search), search), alarms_a_week)
     found = found.filter(found["is_drifting"])
-    numbers = np.array(found["agent_id"].to_pylist(), int)
+    numbers = found["number"].to_numpy()
     places = (found["hour"].cast(pa.timestamp("us")).to_numpy() - np.datetime64(MONDAY.replace(tzinfo=None))) // HOUR
     places = places.astype(int)
     is_new = _begins(numbers, np.array(found["measure"].to_pylist(), str), places)
@@ -108,16 +109,14 @@ def _begins(numbers: np.ndarray, measures: np.ndarray, places: np.ndarray) -> np
 
 
 def _slices(
-    random: np.random.Generator, fleet: Fleet, drifting: np.ndarray, hours: int
-) -> Iterator[tuple[pa.Array, Past]]:
-    step = max(1, MOST_CELLS // (hours + LOOK_BACK_HOURS))
-    for first in range(0, len(drifting), step):
-        own = drifting[first : first + step]
-        ids = pa.array([str(number) for number in range(first, first + len(own))])
-        yield ids, _past(random, fleet, own, hours)
+    random: np.random.Generator, fleet: Fleet, drifting: np.ndarray, search: Search
+) -> Iterator[tuple[Integers, SharesOfRuns]]:
+    for first in range(0, len(drifting), search.agents_at_once):
+        own = drifting[first : first + search.agents_at_once]
+        yield np.arange(first, first + len(own)), _shares(random, fleet, own, len(search.hours))
 
 
-def _past(random: np.random.Generator, fleet: Fleet, drifting: np.ndarray, hours: int) -> Past:
+def _shares(random: np.random.Generator, fleet: Fleet, drifting: np.ndarray, hours: int) -> SharesOfRuns:
     places = np.arange(hours + LOOK_BACK_HOURS - 1)[:, None]
     low, high = np.log(fleet.per_hour)
     means = np.exp(random.uniform(low, high, len(drifting))) * _profile(fleet, places)
@@ -126,11 +125,7 @@ def _past(random: np.random.Generator, fleet: Fleet, drifting: np.ndarray, hours
     means, rates = np.where(is_drift, means * fleet.volume_factor, means), np.where(is_drift, rates - fleet.drop, rates)
     sessions = random.poisson(means / fleet.session_runs)
     runs = sessions * fleet.session_runs
-    failures = random.binomial(sessions, 1 - rates) * fleet.session_runs
-    spread = np.rint(failures.astype(float) * failures / np.maximum(runs, 1) / SPREAD_UNIT).astype(np.int64)
-    counts = {"executions": runs, "failures": failures, "spread": spread, "cells": (runs > 0).astype(np.int64)}
-    rows, columns = (index.ravel() for index in np.indices(runs.shape))
-    return Past.of({name: values.ravel() for name, values in counts.items()}, columns, rows, hours)
+    return {SUCCESS_RATE: (runs, random.binomial(sessions, 1 - rates) * fleet.session_runs)}
 
 
 def _profile(fleet: Fleet, places: np.ndarray) -> np.ndarray:

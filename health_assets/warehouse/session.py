@@ -132,13 +132,13 @@ class Session(ABC):
         Args:
             rows: an expression.
             keys: columns that tell apart what the function looks at together.
-            order: columns that it wants the rows in the order of, the keys first.
+            order: columns that it wants the rows in the order of, the keys first; none where any order will do.
             make: the function. It gets all rows of any number of keys, also of none, and is sent to other machines
                 where the engine has such; so it is one of a module, or a `partial` of one.
             calls: to how many calls the keys are dealt out where they are sent to other machines.
         """
         del keys, calls  # this process calls it once, for all
-        return ibis.memtable(make(self.arrow(rows.order_by(list(order)))))
+        return ibis.memtable(make(self.arrow(rows.order_by(list(order)) if order else rows)))
 
     def has_tables(self, names: Sequence[str]) -> bool:
         """Whether the warehouse has all of these tables."""

@@ -1,7 +1,8 @@
 """Agent drift: each agent beside its own past."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import groupby
 
 import ibis
 from ibis import ir
@@ -10,10 +11,11 @@ from health_assets.core.hours import HourRange
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.systems.agent_drift import FORMULA_VERSION
-from health_assets.systems.agent_drift.agent_drift import drifts
+from health_assets.systems.agent_drift.agent_drift import judged
 from health_assets.systems.agent_drift.causes import with_causes
-from health_assets.systems.agent_drift.hourly_counts import KEYS, hourly_counts
+from health_assets.systems.agent_drift.detectors import Search, run_detectors
 from health_assets.systems.agent_drift.names import LOOK_BACK_HOURS, MEASURES
+from health_assets.systems.agent_drift.run_counts import agents_with_past, run_counts
 from health_assets.warehouse.partition_states import PartitionStates
 
 MOST_ROWS = 5_000_000
@@ -27,28 +29,39 @@ def _drifts(inputs: Inputs) -> ir.Table:
     return inputs.with_as_of(with_causes(found, components))
 
 
-def _passes(inputs: Inputs) -> Sequence[HourRange]:
-    looked_at = inputs.hours.extended_back(LOOK_BACK_HOURS - 1)
-    if PartitionStates(inputs.session).row_count(["health_components"], looked_at) <= MOST_ROWS:
-        return [inputs.hours]
-    return [HourRange.of(hour) for hour in inputs.hours]
+def _passes(inputs: Inputs) -> Iterator[HourRange]:
+    states = PartitionStates(inputs.session)
+    for hours in _days(inputs.hours):
+        looked_at = hours.extended_back(LOOK_BACK_HOURS - 1)
+        is_small = states.row_count(["release_components"], looked_at) <= MOST_ROWS
+        yield from [hours] if is_small else map(HourRange.of, hours)
+
+
+def _days(hours: HourRange) -> Iterable[HourRange]:
+    for _, day in groupby(hours, key=lambda hour: hour.date()):
+        first, *others = day
+        yield HourRange(first, HourRange.of(others[-1] if others else first).end)
 
 
 def _drifts_of(inputs: Inputs, hours: HourRange) -> ir.Table:
     settings, session = inputs.settings, inputs.session
-    components = session.hours_of("health_components", hours.extended_back(LOOK_BACK_HOURS - 1))
+    components = session.hours_of("release_components", hours.extended_back(LOOK_BACK_HOURS - 1))
     if settings.reach_hours < LOOK_BACK_HOURS:  # what lies farther back would not be made again in time
         components = components.filter(ibis.literal(False))
-    counts = with_targets_used(hourly_counts(components, hours), inputs.targets, [])  # without agents that are retired
-    find = partial(
-        drifts,
+    agents = with_targets_used(agents_with_past(components), inputs.targets, [])  # without agents that are retired
+    agents, _ = session.persist(agents.mutate(number=ibis.row_number().over(order_by=agents.agent_id)))
+    search = Search(
         hours=hours,
         open_hours=sum(hour in inputs.as_of for hour in hours),
         margin=settings.comparison_margin,
         alarms_a_week=settings.drift_alarms_a_week,
     )
-    # in one call: how much evidence is enough depends on how many agents there are
-    return session.grouped(counts, ["agent_id"], KEYS, find, calls=1)
+    found = session.grouped(
+        run_counts(components, agents, hours), ["number"], [], partial(run_detectors, search=search)
+    )
+    # all agents together: how much evidence is enough depends on how many there are
+    told = session.grouped(found, ["hour"], [], partial(judged, alarms_a_week=search.alarms_a_week))
+    return told.inner_join(agents, "number").drop("number")
 
 
 def _drifting_first(rows: ir.Table) -> ir.Table:
@@ -64,7 +77,7 @@ def _drifting(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        name="drift", upstream=("health_components", "release_components"), rows=_drifts,
+        name="drift", upstream=("release_components",), rows=_drifts,
         preview_title="agents with most evidence of drift", preview_rows=_drifting_first,
         empty_without="an agent with a past of some days, and evidence that it became worse",
         back_hours=lambda settings: min(LOOK_BACK_HOURS, settings.reach_hours),

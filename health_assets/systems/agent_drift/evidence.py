@@ -24,7 +24,7 @@ median day by more than ten points, and by more than four standard errors.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -32,11 +32,9 @@ from numpy.typing import NDArray
 
 from health_assets.systems.agent_drift.names import (
     DAY_HOURS,
+    FEWEST_RUNS,
     PARTS,
     SPREAD_UNIT,
-    SUCCESS_RATE,
-    VOLUME_DROP,
-    VOLUME_RISE,
 )
 from health_assets.systems.agent_drift.past import Past
 
@@ -48,11 +46,9 @@ SHARE_HOURS = (1, 2, 4, 8, 12, 24, 48, 72)
 VOLUME_HOURS = PARTS[1:]
 """The same of volumes, which are compared with the same hours of days before."""
 SHARE_DAYS, VOLUME_DAYS = 4, 6
-FEWEST_RUNS = 100
-"""Executions that a past must hold."""
 ERRORS = 2.0
 """Standard errors between an estimated past and its bound."""
-FEW_FAILURES, MOST_TOGETHER = 10, 5.0
+FEW_EVENTS, MOST_TOGETHER = 10, 5.0
 """A past with fewer failures does not show how many come together; up to so many executions then count as one."""
 ALTERNATIVE_SHARES = (0.05, 0.2, 0.6)
 """How much of the way from the worst case to failure of all the alternatives lie."""
@@ -86,20 +82,10 @@ class Bets:
     baseline: Floats
     limit_value: Floats
 
-
-def bets_of(past: Past, margin: float) -> dict[str, list[Bets]]:
-    """The bets by measure.
-
-    Args:
-        past: the agents' counts.
-        margin: largest difference of success rates that does not matter.
-    """
-    volumes = list(_volumes(past))
-    return {
-        SUCCESS_RATE: [success_rate_bets(past, hours, margin) for hours in SHARE_HOURS],
-        VOLUME_DROP: [drop for drop, _ in volumes],
-        VOLUME_RISE: [rise for _, rise in volumes],
-    }
+    @property
+    def of_others(self) -> "Bets":
+        """The same bets, told of a share as that of the other runs."""
+        return replace(self, value=1 - self.value, baseline=1 - self.baseline, limit_value=1 - self.limit_value)
 
 
 def log_evidence(bets: Sequence[Bets]) -> Floats:
@@ -113,50 +99,48 @@ def _log_sum(logs: Floats) -> Floats:
     return finite + np.log(np.exp(logs - finite).sum(axis=0))
 
 
-# -- success rate ------------------------------------------------------------------------------------------------------
+# -- shares ------------------------------------------------------------------------------------------------------------
 
 
-def success_rate_bets(past: Past, hours: int, margin: float) -> Bets:
-    """The bets on the success rate that began so many hours ago.
+def share_bets(past: Past, hours: int, margin: float) -> Bets:
+    """The bets on a share of runs that began so many hours ago.
 
     Args:
         past: the agents' counts.
         hours: how many hours ago.
         margin: largest difference that does not matter.
     """
-    runs, failures = (past.between(name, 0, hours).astype(float) for name in ("executions", "failures"))
+    runs, events = (past.between(name, 0, hours).astype(float) for name in ("runs", "events"))
     days = [
         {name: past.between(name, hours + DAY_HOURS * day, hours + DAY_HOURS * (day + 1)) for name in past.totals}
         for day in range(SHARE_DAYS)
     ]
     by_day = {name: np.stack([day[name] for day in days]).astype(float) for name in past.totals}
-    is_counted = ~incidents(by_day["executions"], by_day["failures"])
+    is_counted = ~incidents(by_day["runs"], by_day["events"])
     before = {name: (values * is_counted).sum(axis=0) for name, values in by_day.items()}
-    baseline_runs, share = before["executions"], before["failures"] / before["executions"]
+    baseline_runs, share = before["runs"], before["events"] / before["runs"]
     phi = _dispersion(before, share)
     worst = np.minimum(_upper_share(share, baseline_runs / phi) + margin, 1.0)
     has_past = (baseline_runs >= FEWEST_RUNS) & (worst < 1)
-    logs = [
-        _log_likelihood_ratio(failures, runs, worst, worst + (1 - worst) * part) / phi for part in ALTERNATIVE_SHARES
-    ]
+    logs = [_log_likelihood_ratio(events, runs, worst, worst + (1 - worst) * part) / phi for part in ALTERNATIVE_SHARES]
     return Bets(
         hours=hours,
         has_past=has_past,
         log_ratio=_mixture(logs, has_past),
         runs=runs,
-        value=1 - failures / runs,
+        value=events / runs,
         baseline_runs=baseline_runs,
-        baseline=1 - share,
-        limit_value=1 - worst,
+        baseline=share,
+        limit_value=worst,
     )
 
 
-def incidents(runs: Floats, failures: Floats) -> Booleans:
-    """Which days have far more failures than the median day, of days in the first dimension."""
-    median = _median(np.where(runs > 0, failures / runs, np.nan))
+def incidents(runs: Floats, events: Floats) -> Booleans:
+    """Which days have far more events than the median day, of days in the first dimension."""
+    median = _median(np.where(runs > 0, events / runs, np.nan))
     expected = np.minimum(median + INCIDENT_PRIOR, 0.5)
     error = np.sqrt(runs * expected * (1 - expected))
-    return (failures > runs * (median + INCIDENT_POINTS)) & (failures > runs * expected + INCIDENT_ERRORS * error)
+    return (events > runs * (median + INCIDENT_POINTS)) & (events > runs * expected + INCIDENT_ERRORS * error)
 
 
 def _median(values: Floats) -> Floats:
@@ -169,14 +153,14 @@ def _median(values: Floats) -> Floats:
 
 
 def _dispersion(before: dict[str, Floats], share: Floats) -> Floats:
-    """How much more the hours' failures scatter than those of independent executions, at least 1.
+    """How much more the hours' events scatter than those of independent executions, at least 1.
 
-    A few failures do not show whether they come together, so then they are taken to.
+    A few events do not show whether they come together, so then they are taken to.
     """
-    squares = before["spread"] * SPREAD_UNIT - before["failures"] * share
+    squares = before["spread"] * SPREAD_UNIT - before["events"] * share
     phi = squares / (share * (1 - share) * (before["cells"] - 1))
-    unknown = np.clip(before["executions"] / before["cells"], 1.0, MOST_TOGETHER)
-    least = np.where(before["failures"] < FEW_FAILURES, unknown, 1.0)
+    unknown = np.clip(before["runs"] / before["cells"], 1.0, MOST_TOGETHER)
+    least = np.where(before["events"] < FEW_EVENTS, unknown, 1.0)
     return np.where(np.isfinite(phi), np.maximum(phi, least), least)
 
 
@@ -186,8 +170,8 @@ def _upper_share(share: Floats, runs: Floats) -> Floats:
     return (share + square / 2 + np.sqrt(square * (share * (1 - share) + square / 4))) / (1 + square)
 
 
-def _log_likelihood_ratio(failures: Floats, runs: Floats, share: Floats, other: Floats) -> Floats:
-    return failures * np.log(other / share) + (runs - failures) * np.log((1 - other) / (1 - share))
+def _log_likelihood_ratio(events: Floats, runs: Floats, share: Floats, other: Floats) -> Floats:
+    return events * np.log(other / share) + (runs - events) * np.log((1 - other) / (1 - share))
 
 
 def _mixture(logs: Sequence[Floats], has_past: Booleans) -> Floats:
@@ -198,7 +182,8 @@ def _mixture(logs: Sequence[Floats], has_past: Booleans) -> Floats:
 # -- volume ------------------------------------------------------------------------------------------------------------
 
 
-def _volumes(past: Past) -> Iterator[tuple[Bets, Bets]]:
+def volume_bets(past: Past) -> Iterator[tuple[Bets, Bets]]:
+    """The bets on fewer executions than before, and on more, by their start."""
     by_day = _parts_of_days(past)
     phi = _dispersion_of_volume(by_day[1:])
     windows = by_day.cumsum(axis=1)
@@ -223,7 +208,7 @@ def _volumes(past: Past) -> Iterator[tuple[Bets, Bets]]:
 def _parts_of_days(past: Past) -> Floats:
     """Executions by day back, from the last day on, and by part of it (`PARTS`), before the axes of hour and agent."""
     return np.stack([
-        np.stack([past.between("executions", DAY_HOURS * day + start, DAY_HOURS * day + end)
+        np.stack([past.between("runs", DAY_HOURS * day + start, DAY_HOURS * day + end)
                   for start, end in pairwise(PARTS)])
         for day in range(VOLUME_DAYS + 1)
     ]).astype(float)  # fmt: skip

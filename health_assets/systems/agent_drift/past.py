@@ -5,23 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from health_assets.systems.agent_drift.names import DAY_HOURS, LOOK_BACK_HOURS, PARTS
+from health_assets.systems.agent_drift.names import LOOK_BACK_HOURS, SPREAD_UNIT
 
 Integers = NDArray[np.int64]
-
-BACK = tuple(day + part for day in range(0, LOOK_BACK_HOURS, DAY_HOURS) for part in PARTS[:-1])
-"""Hours back of a single hour that `hourly_counts` tells apart."""
-_PLACES = LOOK_BACK_HOURS - 1 - np.array(BACK[::-1])
-_ROW_OF_BACK = {back: len(BACK) - number for number, back in enumerate((*BACK, LOOK_BACK_HOURS))}
 
 
 @dataclass(frozen=True)
 class Past:
-    """The counts of some agents, added up from the first hour on.
+    """Counts of runs of some agents, added up from the first hour on.
 
     Args:
-        totals: by name, one row more than there are hours and hours of the look-back, and one column an agent; of a
-            single hour only the rows that are asked for.
+        totals: one row more than there are hours and hours of the look-back, and one column an agent: `runs`; `events`,
+            those of them that count against the agent; `spread`, the sum of events^2 / runs of the hours in units of
+            `SPREAD_UNIT`; `cells`, the hours with a run.
         hours: how many hours drift is found in; they are the last.
     """
 
@@ -29,24 +25,17 @@ class Past:
     hours: int
 
     @classmethod
-    def of(cls, counts: dict[str, Integers], agents: Integers, places: Integers, hours: int) -> "Past":
-        """The sums of counts, each of an agent and a place.
+    def of(cls, runs: Integers, events: Integers, hours: int) -> "Past":
+        """The sums of counts, of which each row is an hour and each column an agent.
 
         Args:
-            counts: by name.
-            agents: the agents' numbers, from 0 on.
-            places: the numbers of the hours, from the first of the look-back on; of a single hour those that
-                `hourly_counts` tells apart.
+            runs: of each hour of the look-back and after it.
+            events: likewise.
             hours: how many hours drift is found in.
         """
-        rows = places if hours > 1 else np.searchsorted(_PLACES, places)
-        last = hours + LOOK_BACK_HOURS - 1 if hours > 1 else len(BACK)
-        totals = {}
-        for name, values in counts.items():
-            totals[name] = np.zeros((last + 1, int(agents.max()) + 1 if len(agents) else 0), np.int64)
-            totals[name][rows + 1, agents] = values
-            np.cumsum(totals[name], axis=0, out=totals[name])
-        return cls(totals, hours)
+        squares = events.astype(float) * events / np.maximum(runs, 1) / SPREAD_UNIT
+        counts = {"runs": runs, "events": events, "spread": np.rint(squares), "cells": runs > 0}
+        return cls({name: _added_up(values) for name, values in counts.items()}, hours)
 
     def between(self, name: str, newer: int, older: int) -> Integers:
         """The sum over the hours that began less than `older` and at least `newer` hours before the end of each hour.
@@ -60,5 +49,12 @@ class Past:
         return newest - oldest
 
     def _before(self, name: str, back: int) -> Integers:
-        first = LOOK_BACK_HOURS - back if self.hours > 1 else _ROW_OF_BACK[back]
+        first = LOOK_BACK_HOURS - back
         return self.totals[name][first : first + self.hours]
+
+
+def _added_up(values: NDArray) -> Integers:
+    totals = np.zeros((len(values) + 1, values.shape[1]), np.int64)
+    for place, own in enumerate(values.astype(np.int64, copy=False)):  # numpy adds up columns far slower
+        np.add(totals[place], own, out=totals[place + 1])
+    return totals

@@ -6,7 +6,7 @@ import numpy as np
 
 from health_assets.apps.serving.pages.look import Look
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.systems.agent_drift.expected_range import FEWEST_HOURS, NEEDED_HOURS, expected_success
+from health_assets.systems.agent_drift.expected_range import NEEDED_HOURS, expected_success
 
 COUNTED = ("hour", "agent_id", "hour_executions", "hour_successes")
 
@@ -14,7 +14,7 @@ COUNTED = ("hour", "agent_id", "hour_executions", "hour_successes")
 def success_of(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, Any]]:
     """Finds points of the curve, an hour each; a rate is null where nothing ran or nothing is there to compare with."""
     margin = look.history.facts.get("comparison_margin")  # not in a history that an earlier version copied
-    if margin is None or len(hours) < FEWEST_HOURS:
+    if margin is None or not hours:
         return []
     read = hours.extended_back(NEEDED_HOURS - 1)
     executions, failures = np.zeros(len(read), np.int64), np.zeros(len(read), np.int64)

@@ -37,4 +37,4 @@ def of_group(
     """
     require_same(ordered)
     own = rows.select(schema.names).cast(schema)
-    return make(own.sort_by([(name, "ascending") for name in order])).cast(made)
+    return make(own.sort_by([(name, "ascending") for name in order]) if order else own).cast(made)

@@ -1,0 +1,193 @@
+"""Evidence of drift by agent, measure and hour, of hourly counts: what all agents together make of it is `agent_drift`."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from health_assets.core.hours import HOUR, HourRange
+from health_assets.systems.agent_drift.evidence import (
+    SHARE_HOURS,
+    Bets,
+    Booleans,
+    log_evidence,
+    share_bets,
+    volume_bets,
+)
+from health_assets.systems.agent_drift.names import (
+    LOOK_BACK_HOURS,
+    SHARES,
+    SUCCESS_RATE,
+    VOLUME_DROP,
+    VOLUME_RISE,
+    WEEK_HOURS,
+)
+from health_assets.systems.agent_drift.past import Integers, Past
+
+LEAST_EVIDENCE = 20.0
+"""Less has no row, unless fewer than `WEEK_HOURS` / alarms may be enough."""
+MOST_CELLS, MOST_CELLS_OF_PAST = 60_000, 2_000_000
+"""Agents x hours that are computed at once; the same with the hours of the look-back."""
+OF_NO_AGENT = -1
+"""The number in rows that tell how many detectors an hour has."""
+TOLD = ("runs", "value", "baseline_runs", "baseline", "limit_value")
+FOUND = pa.schema({
+    "hour": pa.timestamp("us", "UTC"), "number": pa.int64(), "measure": pa.string(),
+    "since": pa.timestamp("us", "UTC"), "runs": pa.int64(), "value": pa.float64(), "baseline_runs": pa.int64(),
+    "baseline": pa.float64(), "limit_value": pa.float64(), "evidence": pa.float64(), "detectors": pa.int64(),
+})  # fmt: skip
+"""Rows of agents with some evidence, and of each hour one `OF_NO_AGENT` with the number of detectors."""
+
+SharesOfRuns = Mapping[str, tuple[Integers, Integers]]
+"""By measure the runs, and those of them that count against the agent: one row an hour, one column an agent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What drift is found in, and how.
+
+    Args:
+        hours: the hours to find it in.
+        open_hours: how many of them, at the end, are not over; their silence says nothing yet.
+        margin: largest difference of shares that does not matter.
+        alarms_a_week: false alarms of the fleet that are allowed.
+    """
+
+    hours: HourRange
+    open_hours: int
+    margin: float
+    alarms_a_week: float
+
+    @property
+    def least(self) -> float:
+        """Logarithm of the least evidence that has a row."""
+        return float(np.log(min(LEAST_EVIDENCE, WEEK_HOURS / self.alarms_a_week)))
+
+    @property
+    def agents_at_once(self) -> int:
+        """Of how many agents drift is computed at once."""
+        places = len(self.hours) + LOOK_BACK_HOURS - 1
+        return max(1, min(MOST_CELLS // len(self.hours), MOST_CELLS_OF_PAST // places))
+
+
+class Cells:
+    """Counts of hours as arrays of one row an hour and one column an agent.
+
+    Args:
+        counts: `number`, `place` and counts that add up, in any order.
+        hours: the hours to find drift in.
+    """
+
+    def __init__(self, counts: pa.Table, hours: HourRange) -> None:
+        self._counts = counts
+        numbers = counts["number"].to_numpy()
+        is_there = np.zeros(numbers.max(initial=-1) + 1, bool)
+        is_there[numbers] = True
+        self.numbers = np.flatnonzero(is_there)
+        self._shape = (len(hours) + LOOK_BACK_HOURS - 1, len(self.numbers))
+        columns = (np.cumsum(is_there) - 1)[numbers]
+        self._flat = counts["place"].to_numpy().astype(np.int64) * len(self.numbers) + columns
+
+    def of(self, name: str) -> Integers:
+        """The counts of a name."""
+        summed = np.zeros(self._shape, np.int64)
+        np.add.at(summed.reshape(-1), self._flat, self._counts[name].to_numpy().astype(np.int64))
+        return summed
+
+
+def run_detectors(counts: pa.Table, search: Search) -> pa.Table:
+    """Rows of `FOUND` about runs.
+
+    Args:
+        counts: `run_counts` of whole agents, in any order.
+        search: what drift is found in.
+    """
+    cells = Cells(counts, search.hours)
+    by_measure = (
+        found_in(_slices(cells.numbers, {measure: (cells.of(runs), cells.of(events))}, search.agents_at_once), search)
+        for measure, (runs, events) in SHARES.items()
+    )
+    return pa.concat_tables(by_measure)
+
+
+def _slices(numbers: Integers, shares: SharesOfRuns, step: int) -> Iterator[tuple[Integers, SharesOfRuns]]:
+    for first in range(0, len(numbers), step):
+        own = slice(first, first + step)
+        yield numbers[own], {measure: (runs[:, own], events[:, own]) for measure, (runs, events) in shares.items()}
+
+
+def found_in(slices: Iterable[tuple[Integers, SharesOfRuns]], search: Search) -> pa.Table:
+    """Rows of `FOUND` of agents' numbers and shares, some agents at a time."""
+    detectors = np.zeros(len(search.hours), np.int64)
+    tables = []
+    for numbers, shares in slices:
+        for measure, (runs, events) in shares.items():
+            past = Past.of(runs, events, len(search.hours))
+            with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+                for name, bets in _bets_of(measure, past, search.margin).items():
+                    has_past = _has_past(name, bets, search)
+                    detectors += has_past.sum(axis=1)
+                    tables.append(_rows(numbers, name, bets, has_past, search))
+    return pa.concat_tables([*tables, _counts_of_detectors(search.hours, detectors)])
+
+
+def _bets_of(measure: str, past: Past, margin: float) -> dict[str, list[Bets]]:
+    shares = [share_bets(past, hours, margin) for hours in SHARE_HOURS]
+    if measure != SUCCESS_RATE:
+        return {measure: shares}
+    drops, rises = zip(*volume_bets(past), strict=True)
+    successes = [bets.of_others for bets in shares]
+    return {SUCCESS_RATE: successes, VOLUME_DROP: list(drops), VOLUME_RISE: list(rises)}
+
+
+def _has_past(measure: str, bets: Sequence[Bets], search: Search) -> Booleans:
+    has_past = np.any([own.has_past for own in bets], axis=0)
+    if measure == VOLUME_DROP and search.open_hours:
+        has_past[-search.open_hours :] = False
+    return has_past
+
+
+def _rows(numbers: Integers, measure: str, bets: Sequence[Bets], has_past: Booleans, search: Search) -> pa.Table:
+    """The rows of a measure with enough evidence for one."""
+    evidence = np.where(has_past, log_evidence(bets), -np.inf)
+    places, columns = np.nonzero(evidence >= search.least)
+    logs = np.stack([np.where(own.has_past, own.log_ratio, -np.inf)[places, columns] for own in bets])
+    best = logs.argmax(axis=0)
+    told = {
+        name: np.stack([getattr(own, name)[places, columns] for own in bets])[best, np.arange(len(best))]
+        for name in TOLD
+    }
+    starts = _starts(search.hours)[places]
+    back = np.array([own.hours - 1 for own in bets])[best] * np.timedelta64(HOUR)
+    made = {
+        "hour": starts, "number": numbers[columns], "measure": np.full(len(best), measure, object),
+        "since": starts - back, **told, "evidence": evidence[places, columns],
+        "detectors": np.zeros(len(best), np.int64),
+    }  # fmt: skip
+    return found_table(made)
+
+
+def _counts_of_detectors(hours: HourRange, detectors: Integers) -> pa.Table:
+    made = {field.name: np.zeros(len(hours)) for field in FOUND}
+    starts = _starts(hours)
+    return found_table({
+        **made, "hour": starts, "since": starts, "number": np.full(len(hours), OF_NO_AGENT),
+        "measure": np.full(len(hours), "", object), "detectors": detectors,
+    })  # fmt: skip
+
+
+def found_table(columns: Mapping[str, np.ndarray]) -> pa.Table:
+    """A table of `FOUND`."""
+    arrays = []
+    for field in FOUND:
+        values = columns[field.name]
+        if pa.types.is_timestamp(field.type):
+            arrays.append(pa.array(values, pa.timestamp("us")).cast(pa.int64()).cast(field.type))
+        else:
+            arrays.append(pa.array(values.astype(np.int64) if pa.types.is_integer(field.type) else values, field.type))
+    return pa.table(arrays, FOUND)
+
+
+def _starts(hours: HourRange) -> np.ndarray:
+    return np.array([hour.replace(tzinfo=None) for hour in hours], "datetime64[us]")
