@@ -662,7 +662,7 @@ def _breaks_of_releases() -> Iterator[Break]:
     ]:
         yield Break("release_comparison", check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",))
     of_parts = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
-    counts = "buckets_are_those_of_timed_runs"
+    counts = "buckets_are_those_of_runs"
     yield Break("release_components", counts, (of_parts % "latency_buckets = [1, 2, 3, 4, 5, 6, 7]",))
     yield Break(
         "release_components", "buckets_are_in_order", (of_parts % "latency_buckets = [2, 1]",), 1, frozenset({counts})

@@ -112,6 +112,23 @@ def test_a_new_model_is_compared_apart_from_versions(project: Project) -> None:
     }
 
 
+def test_components_hold_buckets_of_tokens_and_of_millionths_of_a_dollar(project: Project) -> None:
+    records = [
+        {**record, "input_tokens": tokens, "output_tokens": 100, "cost_usd": cost}
+        for record, tokens, cost in zip(runs(0, 3, "1"), (9_900, 0, 900), (0.01, 0, 2.5), strict=True)
+    ]
+    compared(project, [*records, *runs(0, 1, "2")], HourRange.of(START))
+    told, not_told = sorted(project.rows("release_components"), key=lambda row: row["agent_version"])
+    assert told["token_buckets"] == sorted(_bucket(amount) for amount in (10_000, 100, 1_000))
+    assert told["cost_buckets"] == [0, _bucket(10_000), _bucket(2_500_000)]
+    assert not_told["token_buckets"] is None
+    assert not_told["cost_buckets"] is None
+
+
+def _bucket(amount: float) -> int:
+    return math.floor(math.log(amount) / math.log(1.02)) + 1
+
+
 def test_amounts_have_an_interval_once_each_side_has_100_executions(project: Project) -> None:
     random = Random(1)
     records = [

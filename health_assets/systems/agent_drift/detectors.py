@@ -1,4 +1,4 @@
-"""Evidence of drift by agent, measure and hour, of hourly counts: what all agents together make of it is `agent_drift`."""
+"""Evidence of drift by agent, measure and hour, of hourly counts; which of it is enough: `agent_drift`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The hourly counts of runs that drift is found in, by number of the agent and place: the hour's number in the look-back."""
+"""Hourly counts of runs that drift is found in, by number of the agent and place, the number of the hour."""
 
 from ibis import ir
 

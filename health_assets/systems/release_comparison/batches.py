@@ -4,18 +4,19 @@ import pandas as pd
 from ibis import _, ir
 
 from health_assets.quality.batches import Source, hours, rows, with_facts
-from health_assets.systems.release_comparison.names import SHARES, UNDECIDED
+from health_assets.systems.release_comparison.names import BUCKETS, SHARES, UNDECIDED
 
 
 def parts(source: Source) -> ir.Table:
-    """Rows of `release_components`, with the number and order of their buckets."""
+    """Rows of `release_components`, with the number and order of their buckets: of each list by its name."""
     own = rows(source)
-    buckets = own.latency_buckets
-    return own.mutate(
-        bucket_count=buckets.length().fill_null(0),
-        has_buckets=buckets.notnull().cast("int64"),
-        has_ascending_buckets=(buckets == buckets.sort()).fill_null(False).cast("int64"),
-    )
+    told = {}
+    for name in BUCKETS:
+        buckets = own[name]
+        told[f"{name}_count"] = buckets.length().fill_null(0)
+        told[f"has_{name}"] = buckets.notnull().cast("int64")
+        told[f"has_ascending_{name}"] = (buckets == buckets.sort()).fill_null(False).cast("int64")
+    return own.mutate(**told)
 
 
 def comparisons(source: Source) -> ir.Table:

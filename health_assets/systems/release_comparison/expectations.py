@@ -3,7 +3,7 @@
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
 from health_assets.systems.release_comparison import batches
-from health_assets.systems.release_comparison.names import DIMENSIONS, MEASURES, VERDICTS
+from health_assets.systems.release_comparison.names import BUCKETS, DIMENSIONS, MEASURES, VERDICTS
 
 ROUNDING = 1e-9
 
@@ -40,8 +40,14 @@ RELEASE_COMPONENTS = Suite(
                 "cost_usd", "squared_cost_usd2", "cost_of_successes_usd",
             ),
         ),
-        Check(name="buckets_are_those_of_timed_runs", expectations=equal("timed_runs", "bucket_count")),
-        Check(name="buckets_are_in_order", expectations=equal("has_ascending_buckets", "has_buckets")),
+        Check(
+            name="buckets_are_those_of_runs",
+            expectations=[one for name, runs in BUCKETS.items() for one in equal(runs, f"{name}_count")],
+        ),
+        Check(
+            name="buckets_are_in_order",
+            expectations=[one for name in BUCKETS for one in equal(f"has_ascending_{name}", f"has_{name}")],
+        ),
         Check(
             name="executions_agree_with_the_records",
             expectations=[

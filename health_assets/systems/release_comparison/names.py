@@ -26,3 +26,6 @@ MIX = ("mix_shift", "is_mix_changed")
 BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "no_difference", "not_enough"
 VERDICTS = (WORSE, BETTER, SAME, UNDECIDED)
 """Verdicts, in the order in which people look for them."""
+
+BUCKETS = {"latency_buckets": "timed_runs", "token_buckets": "runs_with_tokens", "cost_buckets": "runs_with_cost"}
+"""Lists of buckets in the hourly components, and the counts of the runs that they are of."""

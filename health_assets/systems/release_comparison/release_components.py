@@ -9,8 +9,9 @@ from ibis import ir
 
 from health_assets.scoring.exact_sums import as_number, exact_sum
 from health_assets.scoring.identities import with_columns_of_runs
-from health_assets.scoring.latency_buckets import bucket_of
+from health_assets.scoring.latency_buckets import bucket_of, bucket_of_us
 from health_assets.scoring.relations import lookup
+from health_assets.systems.release_comparison.names import BUCKETS
 
 NOT_NAMED = ""
 """The version or model of executions that name none."""
@@ -47,6 +48,9 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         tokens_told=tells_tokens.ifelse(ibis.least(told, MOST_TOKENS), ibis.null("int64")),
         usd=executions.cost_usd.notnull().ifelse(ibis.least(executions.cost_usd, MOST_USD), ibis.null("float64")),
     )
+    rows = rows.mutate(
+        token_bucket=bucket_of_us(rows.tokens_told.cast("float64")), cost_bucket=bucket_of_us(rows.usd * 1e6)
+    )
     kilotokens = rows.tokens_told / 1000.0
     sums = rows.group_by(_KEYS).aggregate(
         executions=rows.count(),
@@ -58,7 +62,9 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         timed_runs=rows.bucket.count(),
         runtime_buckets=rows.bucket.sum().fill_null(0),
         squared_runtime_buckets=(rows.bucket * rows.bucket).sum().fill_null(0),
-        latency_buckets=rows.bucket.cast("int16").collect(where=rows.bucket.notnull()).sort(),
+        latency_buckets=_sorted(rows.bucket.cast("int16")),
+        token_buckets=_sorted(rows.token_bucket),
+        cost_buckets=_sorted(rows.cost_bucket),
         runs_with_tokens=rows.tokens_told.count(),
         tokens=rows.tokens_told.sum().fill_null(0),
         squared_kilotokens=as_number(exact_sum(kilotokens * kilotokens)).fill_null(0.0),
@@ -68,9 +74,16 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         successes_with_cost=rows.count(where=rows.succeeded & rows.usd.notnull()),
         cost_of_successes_usd=as_number(exact_sum(rows.succeeded.ifelse(rows.usd, 0.0))).fill_null(0.0),
     )
-    buckets = sums.latency_buckets
-    sums = sums.mutate(latency_buckets=(sums.timed_runs > 0).ifelse(buckets, ibis.null(buckets.type())))
+    sums = sums.mutate(**{name: _null_if_none(sums[name], sums[runs]) for name, runs in BUCKETS.items()})
     return lookup(sums, pairs, _KEYS).fill_null(dict.fromkeys(SESSION_PAIRS, 0))
+
+
+def _sorted(buckets: ir.IntegerColumn) -> ir.ArrayScalar:
+    return buckets.collect(where=buckets.notnull()).sort()
+
+
+def _null_if_none(buckets: ir.ArrayValue, runs: ir.IntegerValue) -> ir.ArrayValue:
+    return (runs > 0).ifelse(buckets, ibis.null(buckets.type()))
 
 
 def _names(executions: ir.Table) -> dict[str, ir.StringValue]:

@@ -35,11 +35,19 @@ class ReleaseComponent(Hourly, table=True):
     runs_with_tokens: int = count("Executions that tell tokens, into models or out of them.")
     tokens: int = count("Sum of their tokens, of each at most 100,000,000.")
     squared_kilotokens: float = number("Sum of the squares of their tokens, in thousands.")
+    token_buckets: list[int] | None = Field(
+        description="Their tokens as buckets, likewise: one token as one microsecond.",
+        sa_type=sa.ARRAY(sa.SmallInteger),
+    )
     runs_with_cost: int = count("Executions that have a cost.")
     cost_usd: float = number("Sum of their costs in US dollars, of each at most 10,000.")
     squared_cost_usd2: float = number("Sum of the squares of their costs, in square dollars.")
     successes_with_cost: int = count("Executions of them that succeeded.")
     cost_of_successes_usd: float = number("Sum of the costs of those that succeeded, in US dollars.")
+    cost_buckets: list[int] | None = Field(
+        description="Their costs as buckets, likewise: a millionth of a dollar as one microsecond.",
+        sa_type=sa.ARRAY(sa.SmallInteger),
+    )
 
 
 class ReleaseComparison(AsOf, table=True):

@@ -833,11 +833,13 @@ def upgrade() -> None:
         sa.Column("runs_with_tokens", sa.BigInteger(), nullable=True),
         sa.Column("tokens", sa.BigInteger(), nullable=True),
         sa.Column("squared_kilotokens", sa.Double(), nullable=True),
+        sa.Column("token_buckets", sa.ARRAY(sa.SmallInteger()), nullable=True),
         sa.Column("runs_with_cost", sa.BigInteger(), nullable=True),
         sa.Column("cost_usd", sa.Double(), nullable=True),
         sa.Column("squared_cost_usd2", sa.Double(), nullable=True),
         sa.Column("successes_with_cost", sa.BigInteger(), nullable=True),
         sa.Column("cost_of_successes_usd", sa.Double(), nullable=True),
+        sa.Column("cost_buckets", sa.ARRAY(sa.SmallInteger()), nullable=True),
     )
     op.create_index("release_components_by_hour", "release_components", ["hour"], unique=False)
     op.create_table(
