@@ -24,6 +24,8 @@ from health_assets.warehouse.cluster_work import ClusterSession
 HOUR_TYPE = pa.timestamp("us", "UTC")
 CALLS = 256
 """Calls that keys are dealt out to where nobody knows how many rows there are."""
+ROWS_AT_ONCE = 122_880
+"""Rows that are shortened at once."""
 Work = TypeVar("Work")
 Told = TypeVar("Told")
 InsertArrow = Callable[[str, pa.Table | pa.RecordBatchReader], None]
@@ -126,6 +128,7 @@ class Session(ABC):
         order: Sequence[str],
         make: Callable[[pa.Table], pa.Table],
         calls: int = CALLS,
+        shorten: Callable[[pa.Table], pa.Table] | None = None,
     ) -> ir.Table:
         """The rows that a function makes of rows with the same keys, computed where the rows are.
 
@@ -136,9 +139,16 @@ class Session(ABC):
             make: the function. It gets all rows of any number of keys, also of none, and is sent to other machines
                 where the engine has such; so it is one of a module, or a `partial` of one.
             calls: to how many calls the keys are dealt out where they are sent to other machines.
+            shorten: a function that the rows go through first, some at a time, so that less is in memory at once.
         """
         del keys, calls  # this process calls it once, for all
-        return ibis.memtable(make(self.arrow(rows.order_by(list(order)) if order else rows)))
+        ordered = rows.order_by(list(order)) if order else rows
+        return ibis.memtable(make(self.arrow(ordered) if shorten is None else self._shortened(ordered, shorten)))
+
+    def _shortened(self, rows: ir.Table, shorten: Callable[[pa.Table], pa.Table]) -> pa.Table:
+        with self.stream(rows, ROWS_AT_ONCE) as batches:
+            none = shorten(batches.schema.empty_table())
+            return pa.concat_tables([none, *(shorten(pa.table(batch)) for batch in batches)])
 
     def has_tables(self, names: Sequence[str]) -> bool:
         """Whether the warehouse has all of these tables."""

@@ -1,7 +1,7 @@
 """Agent drift: by hand, against plain loops, at any hour, what people see of it, and by simulation."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -17,14 +17,14 @@ from health_assets.systems.agent_drift.agent_drift import named
 from health_assets.systems.agent_drift.expected_range import NEEDED_HOURS, expected_success
 from health_assets.systems.agent_drift.names import LOOK_BACK_HOURS
 from health_assets.systems.agent_drift.report import print_block
+from health_assets.systems.agent_drift.texts import sentence
 from health_assets_tests.support import reference, reference_agent_drift
 from health_assets_tests.support.clocks import SetClock, settable_clock
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.projects import ENGINES, FLEET, Project, Row, assert_same_tables, hours_from
 from health_assets_tests.systems.test_scores_equal_reference import assert_equal_rows
 
-COMPONENTS = ["health_components", "release_components"]
-STEPS = ["ingest", *COMPONENTS, "drift"]
+STEPS = ["ingest", "computed_signals", "release_components", "tool_components", "drift"]
 NOW = START + LOOK_BACK_HOURS * HOUR
 """An hour before which there is a whole look-back."""
 KEYS = ["hour", "agent_id", "measure"]
@@ -98,7 +98,7 @@ def test_an_agent_that_fails_more_than_in_its_past_drifts_since_the_first_of_the
     assert last["baseline_runs"] == 4 * 96
     assert 0.96 < last["baseline"] < 0.97
     assert last["value"] < last["limit_value"] < last["baseline"]
-    assert last["detectors"] == 3
+    assert last["detectors"] == 4  # of success, latency and both volumes
     assert not found["success_rate"][0]["is_drifting"]
 
 
@@ -161,6 +161,59 @@ def test_the_version_in_which_most_failures_in_excess_are_is_named(project: Proj
     assert 0.9 < row["cause_share"] <= 1
 
 
+def test_an_agent_whose_runs_take_longer_drifts_and_the_version_with_most_slow_runs_is_named(project: Project) -> None:
+    random = Random(1)
+
+    def timed(records: Sequence[Record], factor: float) -> list[Record]:
+        runtimes = (factor * random.choice((20, 25, 30, 35, 40)) for _ in records)
+        return [
+            {**record, "started_at": (datetime.fromisoformat(record["ended_at"]) - timedelta(seconds=one)).isoformat()}
+            for record, one in zip(records, runtimes, strict=True)
+        ]
+
+    now = []
+    for hour in range(20):
+        now += timed(runs(hour, 6, agent_version="7"), 1.0) + timed(runs(hour, 4, agent_version="8"), 2.0)
+    found = drifts(project, [*timed(past(10, every=1000, agent_version="7"), 1.0), *now], HourRange.of(NOW + 19 * HOUR))
+    assert set(found) == {"latency"}
+    [row] = found["latency"]
+    assert row["is_drifting"]
+    assert row["baseline"] == 0
+    assert 0.2 < row["value"] < 0.5
+    assert 40 < row["threshold"] < 45  # a tenth above what nine of ten took
+    assert row["hint"] == "version 8: 100% of the slow runs in excess"
+    assert sentence(row).startswith("runs over 4")
+    assert sentence(row).endswith("version 8: 100% of the slow runs in excess")
+
+
+def test_an_agent_that_calls_a_tool_it_never_called_drifts_and_the_tool_is_named(project: Project) -> None:
+    def called(hour: int, tools: Sequence[str]) -> list[Record]:
+        return [
+            {
+                "type": "tool_call", "call_id": f"{hour} {number}", "tool": tool, "agent_id": "a", "status": "success",
+                "ended_at": (NOW + hour * HOUR).isoformat(),
+            }
+            for number, tool in enumerate(tools)
+        ]  # fmt: skip
+
+    usual = [
+        *past(4),
+        *(one for hour in range(-LOOK_BACK_HOURS, 0) for one in called(hour, ["search"] * 5 + ["edit"] * 5)),
+    ]
+    now = [one for hour in range(12) for one in [*runs(hour, 4), *called(hour, ["search", "edit", *["browse"] * 8])]]
+    found = drifts(project, [*usual, *now], HourRange.of(NOW + 11 * HOUR))
+    assert set(found) == {"tool_mix"}
+    [row] = found["tool_mix"]
+    assert (row["is_drifting"], row["value"], row["baseline"]) == (True, 0.8, 0)
+    assert (row["cause_dimension"], row["cause"], row["cause_share"], row["hint"]) == (
+        "tool",
+        "browse",
+        None,
+        "tool browse",
+    )
+    assert sentence(row) == f"calls of another tool 0% → 80% since {row['since']:%Y-%m-%d %H:%M} UTC; tool browse"
+
+
 def test_a_look_back_of_less_than_a_week_finds_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", None, 24, 120)
     records = [*past(4), *(record for hour in range(4) for record in runs(hour, 4, failed=4))]
@@ -186,7 +239,7 @@ def test_the_report_names_what_drifts(project: Project) -> None:
 
 
 def random_records(random: Random, hours: int) -> list[Record]:
-    """Agents of which some get worse, fall silent or have bad days, in clumps or not."""
+    """Agents of which some get worse in one way or another, or fall silent, or have bad days, in clumps or not."""
     records = []
     for agent_id, per_hour, rate in [("a", 3, 0.9), ("b", 6, 0.98), ("c", 6, 0.8), ("d", 5, 1.0), ("gone", 4, 0.9)]:
         for hour in range(-LOOK_BACK_HOURS, hours):
@@ -199,25 +252,57 @@ def random_records(random: Random, hours: int) -> list[Record]:
             )
             version = str(1 + (hour > 2 and random.random() < 0.5))
             records += runs(hour, count, failed=failed, agent_id=agent_id, agent_version=version)
+    for hour in range(-LOOK_BACK_HOURS, hours):
+        records += random_amounts(random, hour, grown=2.5 if hour >= hours // 2 else 1.0)
     return records
+
+
+def random_amounts(random: Random, hour: int, *, grown: float) -> list[Record]:
+    """Executions of an agent that take more time, tokens and money, with calls of which more fail, and of others."""
+    at, records = NOW + hour * HOUR, []
+    for number in range(random.randrange(3, 9)):
+        name = f"e {hour} {number}"
+        record = execution(
+            name,
+            "e",
+            at + timedelta(minutes=30, seconds=number),
+            grown * round(random.lognormvariate(3, 0.5), 6),
+            agent_version=str(1 + (grown > 1)),
+        )
+        if random.random() < 0.8:
+            record["input_tokens"] = round(grown * random.lognormvariate(7, 0.5))
+            record["cost_usd"] = round(grown * random.lognormvariate(-3, 0.5), 4)
+        tools = random.choices(["search", "edit", "test", "odd"], [5, 4, 2 * grown**3, 0.1], k=random.randrange(4))
+        records += [record, *(
+            {
+                "type": "tool_call", "call_id": f"{name} {place}", "execution_id": name, "agent_id": "e", "tool": tool,
+                "ended_at": (at + timedelta(minutes=30)).isoformat(),
+                "status": "failure" if random.random() < 0.05 * grown**3 else "success",
+            }
+            for place, tool in enumerate(tools)
+        )]  # fmt: skip
+    return records
+
+
+CAUSES = ("cause_dimension", "cause", "cause_share", "hint")
 
 
 def test_drifts_of_random_logs_equal_plain_loops_and_one_hour_equals_its_part_of_a_range(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", {"agents": {"gone": {"retired": True}}})
-    project.write_log("a.jsonl", [line(record) for record in random_records(Random(3), 24)])
-    span = hours_from(NOW, 26)
+    project.write_log("a.jsonl", [line(record) for record in random_records(Random(3), 30)])
+    span = hours_from(NOW, 32)
     project.materialize(span, only=STEPS)
     records, _ = reference.read_lines(project.raw)
     kept = [record for record in records if record["agent_id"] != "gone"]
     expected = reference_agent_drift.agent_drift(kept, list(span), MARGIN, 1.0)
     rows = project.rows("drift", span)
-    causes = ("cause_dimension", "cause", "cause_share", "hint")
-    assert_equal_rows([{name: row[name] for name in row if name not in causes} for row in rows], expected, KEYS)
-    assert set(columns_of("drift")) - set(expected[0]) == {"formula_version", *causes}
+    assert_equal_rows([{name: row[name] for name in row if name not in CAUSES} for row in rows], expected, KEYS)
+    assert set(columns_of("drift")) - set(expected[0]) == {"formula_version", *CAUSES}
     drifting = {(row["agent_id"], row["measure"]) for row in rows if row["is_drifting"]}
     assert drifting >= {("b", "success_rate"), ("c", "volume_drop"), ("d", "volume_rise")}
+    assert drifting >= {("e", measure) for measure in ("latency", "tokens", "cost", "tool_failure_share", "tool_mix")}
     made = project.tables(span, ["drift"])
-    for hour in list(span)[::5]:
+    for hour in list(span)[::7]:
         project.materialize(HourRange.of(hour), only=["drift"])
     assert_same_tables(project.tables(span, ["drift"]), made)
 
@@ -235,10 +320,9 @@ def test_other_engines_have_the_same_drifts(tmp_path: Path, engine: str) -> None
     read, _ = reference.read_lines(project.raw)
     expected = reference_agent_drift.agent_drift(read, list(span), MARGIN, 1.0)
     rows = project.rows("drift", span)
-    causes = ("cause_dimension", "cause", "cause_share", "hint")
     told = {(row["cause"], row["cause_share"], row["hint"]) for row in rows if row["is_drifting"]}
     assert told == {("8", 1.0, "version 8: 100% of the failures in excess")}
-    assert_equal_rows([{name: row[name] for name in row if name not in causes} for row in rows], expected, KEYS)
+    assert_equal_rows([{name: row[name] for name in row if name not in CAUSES} for row in rows], expected, KEYS)
     made = project.tables(span, ["drift"])
     project.materialize(HourRange.of(span.start), only=["drift"])
     assert_same_tables(project.tables(span, ["drift"]), made)

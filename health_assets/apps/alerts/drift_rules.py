@@ -7,8 +7,10 @@ from pydantic import BeforeValidator
 from health_assets.apps.alerts.rule import Opening, Rule, measures_of
 from health_assets.apps.alerts.seen import Seen
 from health_assets.apps.alerts.seen_drifts import DriftSeen
-from health_assets.systems.agent_drift.names import MEASURES, SUCCESS_RATE, VOLUME_DROP
+from health_assets.systems.agent_drift.names import MEASURES, TOOL_MIX, VOLUME_RISE
 from health_assets.systems.agent_drift.texts import sentence
+
+WORSE = tuple(measure for measure in MEASURES if measure not in (TOOL_MIX, VOLUME_RISE))
 
 
 class Drifting(Rule):
@@ -21,7 +23,7 @@ class Drifting(Rule):
     name: ClassVar[str] = "drifting"
     looks_at: ClassVar[tuple[type[Seen], ...]] = (DriftSeen,)
 
-    measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = (SUCCESS_RATE, VOLUME_DROP)
+    measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = WORSE
 
     def opening(self, seen: DriftSeen) -> Opening | None:
         """A measure that drifts."""

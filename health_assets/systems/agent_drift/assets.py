@@ -9,13 +9,21 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
+from health_assets.scoring.relations import lookup
 from health_assets.scoring.target_columns import with_targets_used
 from health_assets.systems.agent_drift import FORMULA_VERSION
 from health_assets.systems.agent_drift.agent_drift import judged
 from health_assets.systems.agent_drift.causes import with_causes
 from health_assets.systems.agent_drift.detectors import Search, run_detectors
 from health_assets.systems.agent_drift.names import LOOK_BACK_HOURS, MEASURES
-from health_assets.systems.agent_drift.run_counts import agents_with_past, run_counts
+from health_assets.systems.agent_drift.run_counts import (
+    agents_with_past,
+    run_counts,
+    threshold,
+    with_lists_counted,
+    with_thresholds,
+)
+from health_assets.systems.agent_drift.tool_mix import tool_counts, tool_detectors, usual_tools
 from health_assets.warehouse.partition_states import PartitionStates
 
 MOST_ROWS = 5_000_000
@@ -26,7 +34,9 @@ def _drifts(inputs: Inputs) -> ir.Table:
     rows = [_drifts_of(inputs, hours) for hours in _passes(inputs)]
     found, _ = inputs.session.persist(rows[0] if len(rows) == 1 else ibis.union(*rows))
     components = inputs.table("release_components", back_hours=LOOK_BACK_HOURS)
-    return inputs.with_as_of(with_causes(found, components))
+    told = with_causes(found, components, inputs.table("tool_components", back_hours=LOOK_BACK_HOURS))
+    told = told.mutate(threshold=threshold(told.measure, told.threshold_bucket)).drop("threshold_bucket")
+    return inputs.with_as_of(told)
 
 
 def _passes(inputs: Inputs) -> Iterator[HourRange]:
@@ -48,7 +58,8 @@ def _drifts_of(inputs: Inputs, hours: HourRange) -> ir.Table:
     components = session.hours_of("release_components", hours.extended_back(LOOK_BACK_HOURS - 1))
     if settings.reach_hours < LOOK_BACK_HOURS:  # what lies farther back would not be made again in time
         components = components.filter(ibis.literal(False))
-    agents = with_targets_used(agents_with_past(components), inputs.targets, [])  # without agents that are retired
+    agents = agents_with_past(components, hours, settings.comparison_ratio_margin)
+    agents = with_targets_used(agents, inputs.targets, [])  # without agents that are retired
     agents, _ = session.persist(agents.mutate(number=ibis.row_number().over(order_by=agents.agent_id)))
     search = Search(
         hours=hours,
@@ -56,12 +67,20 @@ def _drifts_of(inputs: Inputs, hours: HourRange) -> ir.Table:
         margin=settings.comparison_margin,
         alarms_a_week=settings.drift_alarms_a_week,
     )
-    found = session.grouped(
-        run_counts(components, agents, hours), ["number"], [], partial(run_detectors, search=search)
+    called = session.hours_of("tool_components", hours.extended_back(LOOK_BACK_HOURS - 1))
+    tools, _ = session.persist(usual_tools(called, agents, hours))
+    of_runs = session.grouped(
+        run_counts(components, agents, hours), ["number"], [], partial(run_detectors, search=search),
+        shorten=with_lists_counted,
+    )  # fmt: skip
+    of_tools = session.grouped(
+        tool_counts(called, agents, tools, hours), ["number"], [], partial(tool_detectors, search=search)
     )
     # all agents together: how much evidence is enough depends on how many there are
-    told = session.grouped(found, ["hour"], [], partial(judged, alarms_a_week=search.alarms_a_week))
-    return told.inner_join(agents, "number").drop("number")
+    judge = partial(judged, alarms_a_week=search.alarms_a_week)
+    rows = session.grouped(ibis.union(of_runs, of_tools), ["hour"], [], judge)
+    rows = lookup(rows, tools, ["number", "part"])
+    return with_thresholds(rows.inner_join(agents, "number")).drop("number", "part")
 
 
 def _drifting_first(rows: ir.Table) -> ir.Table:
@@ -77,7 +96,7 @@ def _drifting(rows: ir.Table) -> Mapping[str, ir.Value]:
 
 ASSETS = (
     Derived(
-        name="drift", upstream=("release_components",), rows=_drifts,
+        name="drift", upstream=("release_components", "tool_components"), rows=_drifts,
         preview_title="agents with most evidence of drift", preview_rows=_drifting_first,
         empty_without="an agent with a past of some days, and evidence that it became worse",
         back_hours=lambda settings: min(LOOK_BACK_HOURS, settings.reach_hours),

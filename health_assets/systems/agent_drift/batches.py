@@ -4,14 +4,15 @@ import ibis
 from ibis import ir
 
 from health_assets.quality.batches import Source, rows
-from health_assets.systems.agent_drift.names import SUCCESS_RATE, VOLUME_RISE
+from health_assets.systems.agent_drift.names import BUCKETS, SUCCESS_RATE, TOOL, VOLUME_DROP, VOLUME_RISE
 
 
 def drifts(source: Source) -> ir.Table:
     """Rows of `drift`, with how far each is beyond its limit where it drifts, and where its cause is told."""
     own = rows(source)
-    beyond = (own.measure == VOLUME_RISE).ifelse(own.value - own.limit_value, own.limit_value - own.value)
-    is_share = own.measure == SUCCESS_RATE
+    is_lower = own.measure.isin([SUCCESS_RATE, VOLUME_DROP])
+    beyond = is_lower.ifelse(own.limit_value - own.value, own.value - own.limit_value)
+    is_share = ~own.measure.isin([VOLUME_DROP, VOLUME_RISE])
     return own.mutate(
         beyond_limit=own.is_drifting.ifelse(beyond, ibis.null("float64")),
         share=is_share.ifelse(own.value, ibis.null("float64")),
@@ -19,5 +20,7 @@ def drifts(source: Source) -> ir.Table:
         has_dimension=own.cause_dimension.notnull().cast("int64"),
         has_cause=own.cause.notnull().cast("int64"),
         has_hint=own.hint.notnull().cast("int64"),
-        has_cause_share=own.cause_share.notnull().cast("int64"),
+        has_cause_share=(own.cause_share.notnull() | (own.cause_dimension == TOOL)).cast("int64"),
+        has_threshold=own.threshold.notnull().cast("int64"),
+        is_of_amount=own.measure.isin(list(BUCKETS)).cast("int64"),
     )

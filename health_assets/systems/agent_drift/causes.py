@@ -1,59 +1,121 @@
-"""The version or model in which most of a drift's failures are."""
+"""The version, model or tool in which most of what drifts is."""
 
 import ibis
 from ibis import ir
 
 from health_assets.scoring.relations import lookup
-from health_assets.systems.agent_drift.names import DIMENSIONS, LOOK_BACK_HOURS, SUCCESS_RATE
+from health_assets.systems.agent_drift.names import (
+    BUCKETS,
+    COST,
+    DIMENSIONS,
+    LATENCY,
+    LOOK_BACK_HOURS,
+    SHARES,
+    SUCCESS_RATE,
+    TOKENS,
+    TOOL,
+    TOOL_FAILURES,
+    TOOL_MIX,
+)
+from health_assets.systems.agent_drift.run_counts import COUNTED, counted
 
 CAUSE = ("cause_dimension", "cause", "cause_share")
-HINT = "hint"
+IN_EXCESS = {
+    SUCCESS_RATE: "failures", LATENCY: "slow runs", TOOL_FAILURES: "runs with a failed tool", TOKENS: "large runs",
+    COST: "costly runs",
+}  # fmt: skip
 KEYS = ("hour", "agent_id", "measure")
+LOOK_BACK = ibis.interval(hours=LOOK_BACK_HOURS)
 LEAST_SHARE = 0.5
 LEAST_LEAD = 0.2
-"""How much greater its share of the excess has to be than its share of the executions, since then or before."""
+"""How much greater its share of the excess has to be than its share of the runs, since then or before."""
 
 
-def with_causes(rows: ir.Table, components: ir.Table) -> ir.Table:
-    """Add `CAUSE` and `HINT`, of success rates that drift; null where no version or model stands out.
-
-    Failures in excess are those beyond the baseline's share of the executions.
+def with_causes(rows: ir.Table, components: ir.Table, tool_components: ir.Table) -> ir.Table:
+    """Add `CAUSE` and `hint` of what drifts, instead of `tool`; null of volumes, and where nothing stands out.
 
     Args:
-        rows: rows of `drift`.
+        rows: rows of `drift`, with the `threshold_bucket` of their measures, and the `tool` that they are about.
         components: `release_components` of their hours and the look-back before them.
+        tool_components: likewise.
     """
-    own = rows.filter(rows.is_drifting, rows.measure == SUCCESS_RATE)
-    own = own.select(*KEYS, "since", "runs", "value", "baseline")
-    counts = components.select(
-        "agent_id", "executions", *DIMENSIONS.values(),
-        ran_at="hour", failures=components.executions - components.successes,
+    of_shares, of_mixes = _of_shares(rows, components), _of_mixes(rows, tool_components)
+    told = lookup(rows.drop("tool"), ibis.union(of_shares, of_mixes), KEYS)
+    percent = (told.cause_share * 100).round().cast("int64").cast("string")
+    share = ": " + percent + "% of the " + told.measure.cases(*IN_EXCESS.items()) + " in excess"
+    return told.mutate(hint=told.cause_dimension + " " + told.cause + share.fill_null(""))
+
+
+def _of_mixes(rows: ir.Table, tool_components: ir.Table) -> ir.Table:
+    """`CAUSE` of tool mixes that drift: the tool they are about, of rarely called ones that whose share grew most."""
+    own = rows.filter(rows.is_drifting, rows.measure == TOOL_MIX)
+    known = own.filter(own.tool.notnull()).select(*KEYS, "tool")
+    joined = own.filter(own.tool.isnull()).select(*KEYS, "since").inner_join(
+        tool_components.select("agent_id", "calls", called_at="hour", called="tool"), "agent_id"
     )  # fmt: skip
-    joined = own.inner_join(counts, "agent_id")
-    look_back = ibis.interval(hours=LOOK_BACK_HOURS)
-    joined = joined.filter(joined.ran_at <= joined.hour, joined.ran_at + look_back > joined.hour)
-    before = (joined.ran_at < joined.since).ifelse(joined.executions, 0)
+    joined = joined.filter(joined.called_at <= joined.hour, joined.called_at + LOOK_BACK > joined.hour)
+    is_since = joined.called_at >= joined.since
+    summed = joined.group_by([*KEYS, "called"]).aggregate(
+        now=joined.calls.sum(where=is_since).fill_null(0), before=joined.calls.sum(where=~is_since).fill_null(0)
+    )
+    growth = _share(summed.now) - _share(summed.before)
+    grown = summed.mutate(growth=growth)
+    order = [ibis.desc(grown.growth), grown.called]
+    placed = grown.mutate(place=ibis.row_number().over(group_by=list(KEYS), order_by=order))
+    grown = placed.filter(placed.place == 0).select(*KEYS, tool="called")
+    found = ibis.union(known, grown)
+    return found.select(*KEYS, cause_dimension=ibis.literal(TOOL), cause=found.tool, cause_share=ibis.null("float64"))
+
+
+def _share(calls: ir.IntegerColumn) -> ir.FloatingValue:
+    """The share of all calls of the row."""
+    return (calls / calls.sum().over(group_by=list(KEYS)).nullif(0)).fill_null(0.0)
+
+
+def _of_shares(rows: ir.Table, components: ir.Table) -> ir.Table:
+    """`CAUSE` of shares of runs that drift, of those with one.
+
+    Runs in excess are those that count against the agent beyond the baseline's share of the runs.
+    """
+    own = rows.filter(rows.is_drifting, rows.measure.isin(list(SHARES)))
+    own = own.select(*KEYS, "since", "value", "baseline", "threshold_bucket", all_runs="runs")
+    joined = own.inner_join(components.rename(ran_at="hour"), "agent_id")
+    joined = joined.filter(joined.ran_at <= joined.hour, joined.ran_at + LOOK_BACK > joined.hour)
+    joined = ibis.union(*(_of_measure(joined, measure) for measure in SHARES))
+    before = (joined.ran_at < joined.since).ifelse(joined.runs, 0)
     joined = joined.mutate(runs_before=before, all_before=before.sum().over(group_by=list(KEYS)))
     found = ibis.union(*(_of_dimension(joined, dimension) for dimension in DIMENSIONS))
     order = [ibis.desc("lead"), "cause_dimension", "cause"]
     placed = found.mutate(place=ibis.row_number().over(group_by=list(KEYS), order_by=order))
-    told = lookup(rows, placed.filter(placed.place == 0).select(*KEYS, *CAUSE), KEYS)
-    percent = (told.cause_share * 100).round().cast("int64").cast("string")
-    return told.mutate(hint=told.cause_dimension + " " + told.cause + ": " + percent + "% of the failures in excess")
+    return placed.filter(placed.place == 0).select(*KEYS, *CAUSE)
+
+
+def _of_measure(joined: ir.Table, measure: str) -> ir.Table:
+    """The rows of a measure, with the runs of each part of an hour, and those of them that count."""
+    own = joined.filter(joined.measure == measure)
+    base, now = ((1 - own[name] if measure == SUCCESS_RATE else own[name]) for name in ("baseline", "value"))
+    own = own.mutate(base=base, now=now)
+    columns = (*KEYS, "since", "ran_at", "all_runs", *DIMENSIONS.values(), "base", "now")
+    if measure in COUNTED:
+        runs, events = counted(own, measure).values()
+    else:  # a row for each run
+        own = own.select(*columns, "threshold_bucket", bucket=own[BUCKETS[measure]].unnest())
+        runs, events = ibis.literal(1), (own.bucket > own.threshold_bucket).cast("int64")
+    return own.select(*columns, runs=runs.cast("int64"), events=events.cast("int64"))
 
 
 def _of_dimension(joined: ir.Table, dimension: str) -> ir.Table:
     name = DIMENSIONS[dimension]
     named = joined.filter(joined[name] != "").rename(cause=name)
     is_since = named.ran_at >= named.since
-    summed = named.group_by([*KEYS, "runs", "value", "baseline", "all_before", "cause"]).aggregate(
-        own_runs=named.executions.sum(where=is_since).fill_null(0),
-        own_failures=named.failures.sum(where=is_since).fill_null(0),
+    summed = named.group_by([*KEYS, "all_runs", "base", "now", "all_before", "cause"]).aggregate(
+        own_runs=named.runs.sum(where=is_since).fill_null(0),
+        own_events=named.events.sum(where=is_since).fill_null(0),
         own_before=named.runs_before.sum(),
     )
-    excess = summed.own_failures - summed.own_runs * (1 - summed.baseline)
-    share = ibis.least(1.0, excess / (summed.runs * (summed.baseline - summed.value)))
+    excess = summed.own_events - summed.own_runs * summed.base
+    share = ibis.least(1.0, excess / (summed.all_runs * (summed.now - summed.base)))
     told = summed.mutate(cause_dimension=ibis.literal(dimension), cause_share=share)
-    usual = ibis.least(told.own_runs / told.runs, told.own_before / told.all_before.nullif(0).cast("float64"))
+    usual = ibis.least(told.own_runs / told.all_runs, told.own_before / told.all_before.nullif(0).cast("float64"))
     told = told.mutate(lead=told.cause_share - usual)
     return told.filter(told.cause_share >= LEAST_SHARE, told.lead >= LEAST_LEAD).select(*KEYS, *CAUSE, "lead")

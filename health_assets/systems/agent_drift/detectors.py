@@ -11,11 +11,13 @@ from health_assets.systems.agent_drift.evidence import (
     SHARE_HOURS,
     Bets,
     Booleans,
+    Floats,
     log_evidence,
     share_bets,
     volume_bets,
 )
 from health_assets.systems.agent_drift.names import (
+    BY_TIME_OF_DAY,
     LOOK_BACK_HOURS,
     SHARES,
     SUCCESS_RATE,
@@ -27,8 +29,9 @@ from health_assets.systems.agent_drift.past import Integers, Past
 
 LEAST_EVIDENCE = 20.0
 """Less has no row, unless fewer than `WEEK_HOURS` / alarms may be enough."""
-MOST_CELLS, MOST_CELLS_OF_PAST = 60_000, 2_000_000
+MOST_CELLS, MOST_CELLS_OF_PAST = 60_000, 700_000
 """Agents x hours that are computed at once; the same with the hours of the look-back."""
+OF_NO_TOOL = -1
 OF_NO_AGENT = -1
 """The number in rows that tell how many detectors an hour has."""
 TOLD = ("runs", "value", "baseline_runs", "baseline", "limit_value")
@@ -36,8 +39,12 @@ FOUND = pa.schema({
     "hour": pa.timestamp("us", "UTC"), "number": pa.int64(), "measure": pa.string(),
     "since": pa.timestamp("us", "UTC"), "runs": pa.int64(), "value": pa.float64(), "baseline_runs": pa.int64(),
     "baseline": pa.float64(), "limit_value": pa.float64(), "evidence": pa.float64(), "detectors": pa.int64(),
+    "part": pa.int64(),
 })  # fmt: skip
-"""Rows of agents with some evidence, and of each hour one `OF_NO_AGENT` with the number of detectors."""
+"""Rows of agents with some evidence, and of each hour one `OF_NO_AGENT` with the number of detectors.
+
+`part` is the number of the tool that a row of the tool mix is about.
+"""
 
 SharesOfRuns = Mapping[str, tuple[Integers, Integers]]
 """By measure the runs, and those of them that count against the agent: one row an hour, one column an agent."""
@@ -72,27 +79,26 @@ class Search:
 
 
 class Cells:
-    """Counts of hours as arrays of one row an hour and one column an agent.
+    """Counts of hours as arrays of one row an hour and one column an agent, or whatever else has a number.
 
     Args:
-        counts: `number`, `place` and counts that add up, in any order.
+        numbers: the numbers of whom counts are of.
+        places: the numbers of the hours that they are of.
         hours: the hours to find drift in.
     """
 
-    def __init__(self, counts: pa.Table, hours: HourRange) -> None:
-        self._counts = counts
-        numbers = counts["number"].to_numpy()
+    def __init__(self, numbers: Integers, places: Integers, hours: HourRange) -> None:
         is_there = np.zeros(numbers.max(initial=-1) + 1, bool)
         is_there[numbers] = True
         self.numbers = np.flatnonzero(is_there)
         self._shape = (len(hours) + LOOK_BACK_HOURS - 1, len(self.numbers))
         columns = (np.cumsum(is_there) - 1)[numbers]
-        self._flat = counts["place"].to_numpy().astype(np.int64) * len(self.numbers) + columns
+        self._flat = places.astype(np.int64) * len(self.numbers) + columns
 
-    def of(self, name: str) -> Integers:
-        """The counts of a name."""
-        summed = np.zeros(self._shape, np.int64)
-        np.add.at(summed.reshape(-1), self._flat, self._counts[name].to_numpy().astype(np.int64))
+    def summed(self, counts: Integers) -> Integers:
+        """The sums of counts."""
+        summed = np.zeros(self._shape, counts.dtype)
+        np.add.at(summed.reshape(-1), self._flat, counts)
         return summed
 
 
@@ -100,15 +106,17 @@ def run_detectors(counts: pa.Table, search: Search) -> pa.Table:
     """Rows of `FOUND` about runs.
 
     Args:
-        counts: `run_counts` of whole agents, in any order.
+        counts: `with_lists_counted` of whole agents, in any order.
         search: what drift is found in.
     """
-    cells = Cells(counts, search.hours)
-    by_measure = (
-        found_in(_slices(cells.numbers, {measure: (cells.of(runs), cells.of(events))}, search.agents_at_once), search)
-        for measure, (runs, events) in SHARES.items()
-    )
-    return pa.concat_tables(by_measure)
+    cells = Cells(counts["number"].to_numpy(), counts["place"].to_numpy(), search.hours)
+    return pa.concat_tables(_of_measure(counts, cells, measure, search) for measure in SHARES)
+
+
+def _of_measure(counts: pa.Table, cells: Cells, measure: str, search: Search) -> pa.Table:
+    runs, events = (counts[name].to_numpy() for name in SHARES[measure])
+    shares = {measure: (cells.summed(runs), cells.summed(events))} if runs.any() else {}
+    return found_in(_slices(cells.numbers, shares, search.agents_at_once), search)
 
 
 def _slices(numbers: Integers, shares: SharesOfRuns, step: int) -> Iterator[tuple[Integers, SharesOfRuns]]:
@@ -128,12 +136,21 @@ def found_in(slices: Iterable[tuple[Integers, SharesOfRuns]], search: Search) ->
                 for name, bets in _bets_of(measure, past, search.margin).items():
                     has_past = _has_past(name, bets, search)
                     detectors += has_past.sum(axis=1)
-                    tables.append(_rows(numbers, name, bets, has_past, search))
-    return pa.concat_tables([*tables, _counts_of_detectors(search.hours, detectors)])
+                    tables.append(_rows_with_evidence(numbers, name, bets, has_past, search))
+    return pa.concat_tables([*tables, counts_of_detectors(search.hours, detectors)])
+
+
+def _rows_with_evidence(
+    numbers: Integers, measure: str, bets: Sequence[Bets], has_past: Booleans, search: Search
+) -> pa.Table:
+    evidence = np.where(has_past, log_evidence(bets), -np.inf)
+    places, columns = np.nonzero(evidence >= search.least)
+    return rows_of(measure, bets, places, columns, evidence[places, columns], numbers[columns], search)
 
 
 def _bets_of(measure: str, past: Past, margin: float) -> dict[str, list[Bets]]:
-    shares = [share_bets(past, hours, margin) for hours in SHARE_HOURS]
+    by_time = measure in BY_TIME_OF_DAY
+    shares = [share_bets(past, hours, margin, is_by_time_of_day=by_time) for hours in SHARE_HOURS]
     if measure != SUCCESS_RATE:
         return {measure: shares}
     drops, rises = zip(*volume_bets(past), strict=True)
@@ -148,10 +165,28 @@ def _has_past(measure: str, bets: Sequence[Bets], search: Search) -> Booleans:
     return has_past
 
 
-def _rows(numbers: Integers, measure: str, bets: Sequence[Bets], has_past: Booleans, search: Search) -> pa.Table:
-    """The rows of a measure with enough evidence for one."""
-    evidence = np.where(has_past, log_evidence(bets), -np.inf)
-    places, columns = np.nonzero(evidence >= search.least)
+def rows_of(
+    measure: str,
+    bets: Sequence[Bets],
+    places: Integers,
+    columns: Integers,
+    evidence: Floats,
+    numbers: Integers,
+    search: Search,
+    parts: Integers | None = None,
+) -> pa.Table:
+    """Rows of a measure.
+
+    Args:
+        measure: the measure.
+        bets: its bets, by their start.
+        places: the numbers of the hours of the rows, from 0 on.
+        columns: the columns of the bets that rows are of.
+        evidence: logarithms of the evidence.
+        numbers: the agents' numbers.
+        search: what drift is found in.
+        parts: numbers of tools.
+    """
     logs = np.stack([np.where(own.has_past, own.log_ratio, -np.inf)[places, columns] for own in bets])
     best = logs.argmax(axis=0)
     told = {
@@ -160,24 +195,24 @@ def _rows(numbers: Integers, measure: str, bets: Sequence[Bets], has_past: Boole
     }
     starts = _starts(search.hours)[places]
     back = np.array([own.hours - 1 for own in bets])[best] * np.timedelta64(HOUR)
-    made = {
-        "hour": starts, "number": numbers[columns], "measure": np.full(len(best), measure, object),
-        "since": starts - back, **told, "evidence": evidence[places, columns],
-        "detectors": np.zeros(len(best), np.int64),
-    }  # fmt: skip
-    return found_table(made)
+    return _found_table({
+        "hour": starts, "number": numbers, "measure": np.full(len(best), measure, object), "since": starts - back,
+        **told, "evidence": evidence, "detectors": np.zeros(len(best), np.int64),
+        "part": np.full(len(best), OF_NO_TOOL) if parts is None else parts,
+    })  # fmt: skip
 
 
-def _counts_of_detectors(hours: HourRange, detectors: Integers) -> pa.Table:
+def counts_of_detectors(hours: HourRange, detectors: Integers) -> pa.Table:
+    """The rows that tell how many detectors each hour has."""
     made = {field.name: np.zeros(len(hours)) for field in FOUND}
     starts = _starts(hours)
-    return found_table({
+    return _found_table({
         **made, "hour": starts, "since": starts, "number": np.full(len(hours), OF_NO_AGENT),
         "measure": np.full(len(hours), "", object), "detectors": detectors,
     })  # fmt: skip
 
 
-def found_table(columns: Mapping[str, np.ndarray]) -> pa.Table:
+def _found_table(columns: Mapping[str, np.ndarray]) -> pa.Table:
     """A table of `FOUND`."""
     arrays = []
     for field in FOUND:

@@ -46,6 +46,8 @@ SHARE_HOURS = (1, 2, 4, 8, 12, 24, 48, 72)
 VOLUME_HOURS = PARTS[1:]
 """The same of volumes, which are compared with the same hours of days before."""
 SHARE_DAYS, VOLUME_DAYS = 4, 6
+FEWEST_SAME_HOURS = 20
+"""Runs in the same hours of the days before that tell what is usual at that time of the day."""
 ERRORS = 2.0
 """Standard errors between an estimated past and its bound."""
 FEW_EVENTS, MOST_TOGETHER = 10, 5.0
@@ -102,13 +104,14 @@ def _log_sum(logs: Floats) -> Floats:
 # -- shares ------------------------------------------------------------------------------------------------------------
 
 
-def share_bets(past: Past, hours: int, margin: float) -> Bets:
+def share_bets(past: Past, hours: int, margin: float, *, is_by_time_of_day: bool = False) -> Bets:
     """The bets on a share of runs that began so many hours ago.
 
     Args:
         past: the agents' counts.
         hours: how many hours ago.
         margin: largest difference that does not matter.
+        is_by_time_of_day: whether the share must be worse than in the same hours of the days before, too.
     """
     runs, events = (past.between(name, 0, hours).astype(float) for name in ("runs", "events"))
     days = [
@@ -120,7 +123,10 @@ def share_bets(past: Past, hours: int, margin: float) -> Bets:
     before = {name: (values * is_counted).sum(axis=0) for name, values in by_day.items()}
     baseline_runs, share = before["runs"], before["events"] / before["runs"]
     phi = _dispersion(before, share)
-    worst = np.minimum(_upper_share(share, baseline_runs / phi) + margin, 1.0)
+    upper = _upper_share(share, baseline_runs / phi)
+    if is_by_time_of_day and hours < DAY_HOURS:
+        upper = np.fmax(upper, _upper_share_of_same_hours(past, hours, is_counted, phi))
+    worst = np.minimum(upper + margin, 1.0)
     has_past = (baseline_runs >= FEWEST_RUNS) & (worst < 1)
     logs = [_log_likelihood_ratio(events, runs, worst, worst + (1 - worst) * part) / phi for part in ALTERNATIVE_SHARES]
     return Bets(
@@ -133,6 +139,18 @@ def share_bets(past: Past, hours: int, margin: float) -> Bets:
         baseline=share,
         limit_value=worst,
     )
+
+
+def _upper_share_of_same_hours(past: Past, hours: int, is_counted: Booleans, phi: Floats) -> Floats:
+    """The bound of the same hours of the days before; nan where these have too few runs to tell."""
+    runs, events = (
+        sum(
+            past.between(name, DAY_HOURS * day, DAY_HOURS * day + hours) * is_counted[day - 1]
+            for day in range(1, SHARE_DAYS + 1)
+        )
+        for name in ("runs", "events")
+    )
+    return np.where(runs >= FEWEST_SAME_HOURS, _upper_share(events / runs, runs / phi), np.nan)
 
 
 def incidents(runs: Floats, events: Floats) -> Booleans:

@@ -3,7 +3,7 @@
 from health_assets.quality.every_table import OF_EVERY_TABLE
 from health_assets.quality.expectations import Check, Suite, at_least, between, equal, one_of, unique
 from health_assets.systems.agent_drift import batches
-from health_assets.systems.agent_drift.names import DIMENSIONS, MEASURES
+from health_assets.systems.agent_drift.names import DIMENSIONS, MEASURES, TOOL
 
 AGENT_DRIFT = Suite(
     asset="drift",
@@ -12,7 +12,7 @@ AGENT_DRIFT = Suite(
         Check(name="measure_has_one_row_per_hour_and_agent", expectations=unique("hour", "agent_id", "measure")),
         Check(
             name="words_are_known",
-            expectations=[*one_of("measure", *MEASURES), *one_of("cause_dimension", *DIMENSIONS)],
+            expectations=[*one_of("measure", *MEASURES), *one_of("cause_dimension", *DIMENSIONS, TOOL)],
         ),
         Check(
             name="values_are_not_negative",
@@ -29,6 +29,7 @@ AGENT_DRIFT = Suite(
                 *equal("has_cause", "has_hint"),
             ],
         ),
+        Check(name="amounts_have_a_threshold", expectations=equal("has_threshold", "is_of_amount")),
         Check(name="drifts_began_in_the_past", expectations=at_least("hour", "since")),
     ],
     rows={"rows": batches.drifts},

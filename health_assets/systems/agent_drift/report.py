@@ -11,7 +11,7 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
 from health_assets.systems.agent_drift.names import MEASURES
-from health_assets.systems.agent_drift.texts import NAMES, cause_text, change_text
+from health_assets.systems.agent_drift.texts import cause_text, change_text, name_text
 from health_assets.warehouse.session import Session
 
 DRIFTS_SHOWN = 6
@@ -50,7 +50,7 @@ def drifts_table(rows: list[dict], *, is_brief: bool = False) -> Table:
         table.add_column("most in", no_wrap=True, max_width=48)
     for row in rows:
         cells: list[str | Text] = [
-            Text(printable(row["agent_id"])), NAMES[row["measure"]], Text(change_text(row), style="red"),
+            Text(printable(row["agent_id"])), name_text(row), Text(change_text(row), style="red"),
             f"{row['since']:%m-%d %H:%M}",
         ]  # fmt: skip
         table.add_row(*cells, *([] if is_brief else [Text(printable(cause_text(row)))]))

@@ -38,3 +38,10 @@ def of_group(
     require_same(ordered)
     own = rows.select(schema.names).cast(schema)
     return make(own.sort_by([(name, "ascending") for name in order]) if order else own).cast(made)
+
+
+def of_shortened(
+    rows: pa.Table, make: Callable[[pa.Table], pa.Table], shorten: Callable[[pa.Table], pa.Table]
+) -> pa.Table:
+    """The rows that a function makes of shortened rows."""
+    return make(shorten(rows))

@@ -30,7 +30,7 @@ from health_assets.warehouse.cluster_work import ClusterSession
 from health_assets.warehouse.engines.spark import connect, executors
 from health_assets.warehouse.engines.spark.arrow_batches import arrow_batches
 from health_assets.warehouse.engines.spark.compaction import compact
-from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, of_group
+from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, of_group, of_shortened
 from health_assets.warehouse.engines.spark.lake import Lake
 from health_assets.warehouse.engines.spark.lake_files import write_rows
 from health_assets.warehouse.engines.spark.lake_frames import LakeFrames
@@ -173,9 +173,12 @@ class LakeSession(Session):
         order: Sequence[str],
         make: Callable[[pa.Table], pa.Table],
         calls: int = CALLS,
+        shorten: Callable[[pa.Table], pa.Table] | None = None,
     ) -> ir.Table:
         """See `Session.grouped`; the executors call the function."""
         schema = _plain_schema(rows)
+        if shorten is not None:
+            make = partial(of_shortened, make=make, shorten=shorten)
         made = make(schema.empty_table()).schema
         group = f"pmod(xxhash64({', '.join(keys)}), {calls}) AS {GROUP_COLUMN}"
         by_group = self._frame(rows).selectExpr("*", group).groupBy(GROUP_COLUMN)

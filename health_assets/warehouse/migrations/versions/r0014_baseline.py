@@ -401,6 +401,7 @@ def upgrade() -> None:
         sa.Column("baseline_runs", sa.BigInteger(), nullable=True),
         sa.Column("baseline", sa.Double(), nullable=True),
         sa.Column("limit_value", sa.Double(), nullable=True),
+        sa.Column("threshold", sa.Double(), nullable=True),
         sa.Column("evidence", sa.Double(), nullable=True),
         sa.Column("detectors", sa.BigInteger(), nullable=True),
         sa.Column("is_drifting", sa.Boolean(), nullable=True),
