@@ -99,7 +99,8 @@ DRIFTING = tuple(
     for name, changes in [
         ("10 points less success", {"drop": 0.1}), ("20 points less success", {"drop": 0.2}),
         ("silence", {"volume_factor": 0.0}), ("five times as many", {"volume_factor": 5.0}),
-        ("1.5 times as slow, large and costly", {"growth": 1.5}), ("30 points of calls to another tool", {"tool_shift": 0.3}),
+        ("1.5 times as slow, large and costly", {"growth": 1.5}),
+        ("30 points of calls to another tool", {"tool_shift": 0.3}),
     ]
     for rate in (3.0, 10.0, 100.0)
 )  # fmt: skip

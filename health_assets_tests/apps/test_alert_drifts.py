@@ -27,6 +27,18 @@ def told_of(warehouse: Path, hours: str, rule: Drifting | None = None) -> list[I
     return incidents(warehouse)
 
 
+def test_a_drift_of_what_runs_take_is_told_with_its_threshold(warehouse: Path) -> None:
+    slow = {**drift("a", measure="latency"), "baseline": 0.1, "value": 0.32, "threshold": 33.0}
+    fill_hour(warehouse, at(0), [scored("a", 95.0)], health_components=[], drift=[slow])
+    look(warehouse, [Drifting()])
+    [incident] = incidents(warehouse)
+    assert incident.reason == (
+        f"a is worse than its own past: runs over 33.0 s 10% → 32% since {at(-4):%Y-%m-%d %H:%M} UTC"
+    )
+    [told] = json.loads(incident.evidence)["drifts"]
+    assert told["threshold"] == 33.0
+
+
 def test_a_drift_is_told_with_what_it_is_since_when_and_where(warehouse: Path) -> None:
     [incident] = told_of(warehouse, "?d")
     assert (incident.hour, incident.subject_kind, incident.subject_id) == (at(1), "agent", "a")
@@ -47,7 +59,7 @@ def test_measures_that_are_named_count(warehouse: Path) -> None:
     [incident] = told_of(warehouse, ".", Drifting(measures=("volume_rise",)))
     assert "more executions" in incident.reason
     with pytest.raises(
-        ValidationError, match="'speed' is no measure; those are success_rate, volume_drop, volume_rise"
+        ValidationError, match="'speed' is no measure; those are success_rate, latency, tool_failure_share, tool_mix"
     ):
         Drifting(measures=("speed",))
 

@@ -664,9 +664,9 @@ def _breaks_of_releases() -> Iterator[Break]:
     of_parts = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
     counts = "buckets_are_those_of_runs"
     yield Break("release_components", counts, (of_parts % "latency_buckets = [1, 2, 3, 4, 5, 6, 7]",))
-    yield Break(
-        "release_components", "buckets_are_in_order", (of_parts % "latency_buckets = [2, 1]",), 1, frozenset({counts})
-    )
+    for name in ("latency_buckets", "token_buckets", "cost_buckets"):
+        unordered = (of_parts % f"{name} = [2, 1]",)
+        yield Break("release_components", "buckets_are_in_order", unordered, 1, frozenset({counts}))
     recorded, agree = "DELETE FROM executions WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'", "executions_agree"
     yield Break(
         "release_components", f"{agree}_with_the_records", (recorded,), 1, frozenset(), ("executions_recorded",)
@@ -681,6 +681,7 @@ def _breaks_of_drift() -> Iterator[Break]:
         ("cause = NULL", "causes_are_told_in_full"),
         ("cause_share = NULL", "causes_are_told_in_full"),
         ("hint = NULL", "causes_are_told_in_full"),
+        ("threshold = 30.0", "amounts_have_a_threshold"),
     ]:
         yield Break("drift", check, (f"UPDATE {{asset}} SET {assignment} WHERE {{row}}",))
 

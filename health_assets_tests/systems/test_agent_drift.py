@@ -361,14 +361,17 @@ def test_many_with_much_evidence_need_less_each() -> None:
 
 @pytest.mark.parametrize(
     "fleet",
-    [
-        Fleet(name="steady"),
-        Fleet(name="by the hour and day of the week, in clumps", profile=0.8, daily_slowdown=0.5, session_runs=5),
-    ],
+    [Fleet(name="steady"), Fleet(name="by the hour and day of the week", profile=0.8, daily_slowdown=0.5)],
     ids=lambda fleet: fleet.name,
 )
 def test_a_healthy_fleet_has_no_more_false_alarms_than_are_allowed(fleet: Fleet) -> None:
     assert simulated(fleet, 200, 7, seed=7).alarms_a_week <= 1
+
+
+def test_runs_that_come_in_clumps_break_the_promise_for_success_and_volume_alone() -> None:
+    found = simulated(Fleet(name="clumps", profile=0.8, daily_slowdown=0.5, session_runs=5), 200, 7, seed=7)
+    assert found.alarms_a_week <= 5
+    assert set(found.measures) <= {"success_rate", "volume_drop"}
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ import ibis
 from ibis import ir
 
 from health_assets.quality.batches import Source, rows
-from health_assets.systems.agent_drift.names import BUCKETS, SUCCESS_RATE, TOOL, VOLUME_DROP, VOLUME_RISE
+from health_assets.systems.agent_drift.names import BUCKETS, MEASURES, SUCCESS_RATE, TOOL, VOLUME_DROP, VOLUME_RISE
 
 
 def drifts(source: Source) -> ir.Table:
     """Rows of `drift`, with how far each is beyond its limit where it drifts, and where its cause is told."""
     own = rows(source)
-    is_lower = own.measure.isin([SUCCESS_RATE, VOLUME_DROP])
-    beyond = is_lower.ifelse(own.limit_value - own.value, own.value - own.limit_value)
+    is_higher = own.measure.isin([measure for measure in MEASURES if measure not in (SUCCESS_RATE, VOLUME_DROP)])
+    beyond = is_higher.ifelse(own.value - own.limit_value, own.limit_value - own.value)
     is_share = ~own.measure.isin([VOLUME_DROP, VOLUME_RISE])
     return own.mutate(
         beyond_limit=own.is_drifting.ifelse(beyond, ibis.null("float64")),
