@@ -23,7 +23,7 @@ from health_assets.systems.agent_drift.run_counts import (
     with_lists_counted,
     with_thresholds,
 )
-from health_assets.systems.agent_drift.tool_mix import tool_counts, tool_detectors, usual_tools
+from health_assets.systems.agent_drift.tool_mix import OTHERS, called_tools, tool_counts, tool_detectors
 from health_assets.warehouse.partition_states import PartitionStates
 
 MOST_ROWS = 5_000_000
@@ -68,18 +68,19 @@ def _drifts_of(inputs: Inputs, hours: HourRange) -> ir.Table:
         alarms_a_week=settings.drift_alarms_a_week,
     )
     called = session.hours_of("tool_components", hours.extended_back(LOOK_BACK_HOURS - 1))
-    tools, _ = session.persist(usual_tools(called, agents, hours))
+    tools, _ = session.persist(called_tools(called, agents, hours))
     of_runs = session.grouped(
         run_counts(components, agents, hours), ["number"], [], partial(run_detectors, search=search),
         shorten=with_lists_counted,
     )  # fmt: skip
     of_tools = session.grouped(
-        tool_counts(called, agents, tools, hours), ["number"], [], partial(tool_detectors, search=search)
+        tool_counts(called, tools, hours), ["number"], [], partial(tool_detectors, search=search)
     )
     # all agents together: how much evidence is enough depends on how many there are
     judge = partial(judged, alarms_a_week=search.alarms_a_week)
     rows = session.grouped(ibis.union(of_runs, of_tools), ["hour"], [], judge)
-    rows = lookup(rows, tools, ["number", "part"])
+    usual = tools.filter(tools.part < OTHERS).select("number", "part", "tool")
+    rows = lookup(rows, usual, ["number", "part"])
     return with_thresholds(rows.inner_join(agents, "number")).drop("number", "part")
 
 

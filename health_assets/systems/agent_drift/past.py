@@ -55,6 +55,6 @@ class Past:
 
 def _added_up(values: NDArray) -> Integers:
     totals = np.zeros((len(values) + 1, values.shape[1]), np.int64)
-    for place, own in enumerate(values.astype(np.int64, copy=False)):  # numpy adds up columns far slower
-        np.add(totals[place], own, out=totals[place + 1])
+    for place, own in enumerate(values):  # numpy adds up columns far slower
+        np.add(totals[place], own, out=totals[place + 1], casting="unsafe")
     return totals

@@ -32,37 +32,43 @@ MARGIN = 0.1
 """Largest growth of a tool's share of the calls that does not matter."""
 
 
-def usual_tools(components: ir.Table, agents: ir.Table, hours: HourRange) -> ir.Table:
-    """`number`, `tool` and `part`, 0 to `MOST_TOOLS` - 1: the tools that agents called most in their past.
+def called_tools(components: ir.Table, agents: ir.Table, hours: HourRange) -> ir.Table:
+    """`number`, `agent_id`, `tool` and `part` of the tools that agents with enough calls for a past called.
+
+    `part` is 0 to `MOST_TOOLS` - 1 of the tools that an agent called most in its past, and `OTHERS` of the others.
 
     Args:
         components: `tool_components` of the hours to find drift in, and of the look-back before them.
         agents: `number` and `agent_id` of the agents that count.
         hours: the hours to find drift in, of one day.
     """
-    rows = components.filter(components.hour.isin(threshold_hours(hours))).inner_join(agents, "agent_id")
-    called = rows.group_by(["number", "tool"]).aggregate(calls=rows.calls.sum())
-    most = ibis.row_number().over(group_by="number", order_by=[ibis.desc("calls"), "tool"])
-    return called.mutate(part=most).filter(lambda tools: tools.part < MOST_TOOLS).drop("calls")
+    called = _calls(components)
+    called = called.mutate(all_calls=called.calls.sum().over(group_by="agent_id"))
+    enough = called.filter(called.all_calls >= FEWEST_RUNS).select("agent_id", "tool")
+    usual = _calls(components.filter(components.hour.isin(threshold_hours(hours))))
+    most = ibis.row_number().over(group_by="agent_id", order_by=[ibis.desc(usual.calls), usual.tool])
+    usual = usual.mutate(part=most)
+    usual = usual.filter(usual.part < MOST_TOOLS).drop("calls")
+    rows = lookup(enough.inner_join(agents.select("number", "agent_id"), "agent_id"), usual, ["agent_id", "tool"])
+    return rows.mutate(part=rows.part.fill_null(OTHERS))
 
 
-def tool_counts(components: ir.Table, agents: ir.Table, tools: ir.Table, hours: HourRange) -> ir.Table:
-    """One row per agent, tool and hour: `number`, `part`, `place` and `calls`, of agents with enough calls for a past.
+def _calls(components: ir.Table) -> ir.Table:
+    return components.group_by(["agent_id", "tool"]).aggregate(calls=components.calls.sum())
+
+
+def tool_counts(components: ir.Table, tools: ir.Table, hours: HourRange) -> ir.Table:
+    """One row per agent, tool and hour: `number`, `part`, `place` and `calls`.
 
     Args:
-        components: as of `usual_tools`.
-        agents: likewise.
-        tools: `usual_tools`.
+        components: as of `called_tools`.
+        tools: `called_tools`.
         hours: the hours to find drift in.
     """
-    called = components.group_by("agent_id").aggregate(calls=components.calls.sum())
-    enough = called.filter(called.calls >= FEWEST_RUNS).select("agent_id")
-    rows = components.inner_join(agents.semi_join(enough, "agent_id"), "agent_id")
-    rows = lookup(rows.select("number", "tool", "hour", "calls"), tools, ["number", "tool"])
+    rows = components.inner_join(tools, ["agent_id", "tool"])
     return rows.select(
-        "number", place=place(rows.hour, hours), part=rows.part.fill_null(OTHERS).cast("int32"),
-        calls=rows.calls.cast("int32"),
-    )  # fmt: skip
+        "number", place=place(rows.hour, hours), part=rows.part.cast("int32"), calls=rows.calls.cast("int32")
+    )
 
 
 def tool_detectors(counts: pa.Table, search: Search) -> pa.Table:
