@@ -11,6 +11,7 @@ the worst case of "no worse than before", of the counts since its start:
 | measure | counts | no worse than before |
 |---|---|---|
 | success_rate | failures among executions | a share up to the bound of the 96 hours before the start, and the margin |
+| other shares | those that count among runs, or a tool's among calls | the same; for some that of the same hours, too |
 | volume_drop | executions | at least the fewest in each part of these hours on the six days before, less the margin |
 | volume_rise | executions | at most the most in them, and the margin |
 
@@ -19,8 +20,8 @@ standard errors from the estimate, so that an estimated past keeps the promise.
 
 Executions that hang together count for less: the ratio is raised to 1 / phi, where phi, at least 1, is how much more
 the past's hours scatter than independent executions do. By Jensen's inequality the power is no more than 1 on average,
-either. Of the success rate, incidents are left out of the past: days whose share of failures is above that of the
-median day by more than ten points, and by more than four standard errors.
+either. Of shares, incidents are left out of the past: days whose share is above that of the median day by more than ten
+points, and by more than four standard errors.
 """
 
 from collections.abc import Iterator, Sequence
