@@ -73,9 +73,11 @@ IN_JSON = {"metadata": "lc_agent_name", "llm.invocation_parameters": "model` or 
 
 def lineage() -> str:
     """The page with every asset and what it is made from."""
+    from health_assets.core.settings import Settings
     from health_assets.defs.build import build_definitions  # slow, and the other page does not need it
 
-    graph = build_definitions().resolve_asset_graph()
+    tables_alone = Settings(published="off")  # all of which are published
+    graph = build_definitions(tables_alone).resolve_asset_graph()
     made: dict[tuple[str, ...], list[str]] = {}
     for key in graph.toposorted_asset_keys:
         upstream = {parent.to_user_string() for parent in graph.get(key).parent_keys}
