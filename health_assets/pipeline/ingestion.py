@@ -59,7 +59,7 @@ def ingest(
     files: Sequence[RawFile],
     hours: HourRange | HourGroups | None,
     targets: Targets,
-    lookback_hours: int,
+    reach_hours: int,
     *,
     trace_hours: int | None = None,
     with_new_targets: bool = True,
@@ -85,8 +85,8 @@ def ingest(
         files: all raw logs that there are now.
         hours: the hours asked for; None where nothing is to be built, and logs are merely loaded.
         targets: targets that resolve SLA breaches.
-        lookback_hours: length of the look-back.
-        trace_hours: how many hours apart spans of a trace may be and still see each other; by default the look-back.
+        reach_hours: how far results of an hour look back.
+        trace_hours: how many hours apart spans of a trace may be and still see each other; by default as far.
         with_new_targets: whether targets that have changed apply to rows of `hours` that are there already.
         unreadable: files, and folders with a slash behind, that are there and cannot be read, with the reason. What was
             loaded of them before stays.
@@ -104,13 +104,13 @@ def ingest(
             back.
         UnreadableFilesError: more files cannot be read; nothing was changed that the transaction does not undo.
     """
-    reach_hours = lookback_hours if trace_hours is None else trace_hours
+    trace_hours = reach_hours if trace_hours is None else trace_hours
     groups, span = (HourGroups(hours.ranges), HourRange(hours.start, hours.end)) if hours else (None, NO_HOURS)
     report = IngestReport(hours=span, files_seen=len(files) + len(unreadable), unreadable=unreadable)
     limits = limits or current_limits()
     matched, report.told = _settled(session, files, unreadable, trusted_judgements, limits, full_refresh=full_refresh)
     present = names_of(matched.files) | Ledger(session).emptied()
-    scope = IngestScope(session, span, present, lookback_hours, reach_hours, horizon)
+    scope = IngestScope(session, span, present, reach_hours, trace_hours, horizon)
     loading = Loading(session, matched, scope, targets, unreadable, trusted_judgements, limits, salt)
     Ledger(session).write_unreadable(unreadable)
 
@@ -130,7 +130,7 @@ def ingest(
     changed |= loading.assemble_traces(due, changed, with_new_targets=with_new_targets)
 
     touched = _touched_hours(scope, changed)
-    never_built = _never_built(session, groups, lookback_hours) if groups else set()
+    never_built = _never_built(session, groups, reach_hours) if groups else set()
     built = {hour for hour in touched["raw_logs"] if hour in scope.span} | never_built | scope.restored_hours
     report.add_built(built)
     report.superseded, added_up = loading.keep_winners()
@@ -139,8 +139,8 @@ def ingest(
         touched[table] |= others
         built |= {hour for hour in others if hour in scope.span}
     asked = {*scope.hours} if with_new_targets else set[datetime]()
-    for some in contiguous(asked | never_built | _hours_to_judge(touched, reach_hours)):
-        judged = resolve_outcomes(session, some, reach_hours, targets)
+    for some in contiguous(asked | never_built | _hours_to_judge(touched, trace_hours)):
+        judged = resolve_outcomes(session, some, trace_hours, targets)
         touched["executions"] |= judged
         built |= {hour for hour in judged if hour in scope.span}
     report.add_built(built)
@@ -150,7 +150,7 @@ def ingest(
     # behind the targets: which calls are an agent's follows from its name
     with_runs_or_calls = elsewhere["executions"] | elsewhere["cancellations"] | elsewhere["model_calls"]
     for some in [*filter(len, [report.hours]), *contiguous(with_runs_or_calls)]:
-        for table, others in resolve_usage(session, some, lookback_hours, with_prices=with_prices).items():
+        for table, others in resolve_usage(session, some, reach_hours, with_prices=with_prices).items():
             touched[table] |= others
     _note_materialized(session, scope, built, touched, elsewhere, groups, read_at or session.now())
     if groups and run is not None and with_new_targets:
@@ -189,17 +189,17 @@ def _touched_hours(scope: IngestScope, changed: Iterable[FileSlice]) -> dict[str
     return touched
 
 
-def _hours_to_judge(touched: Mapping[str, AbstractSet[datetime]], reach_hours: int) -> set[datetime]:
+def _hours_to_judge(touched: Mapping[str, AbstractSet[datetime]], trace_hours: int) -> set[datetime]:
     """The hours whose executions other results of evaluators may be about, now that rows have changed."""
     changed = set().union(*(touched[name] for name in ("executions", "evaluations", "model_calls", "tool_calls")))
-    others = reach_hours - 1
+    others = trace_hours - 1
     near = (hours.extended_back(others).extended_forward(others) for hours in contiguous(changed))
     return {hour for hours in near for hour in hours}
 
 
-def _never_built(session: Session, hours: HourGroups, lookback_hours: int) -> set[datetime]:
+def _never_built(session: Session, hours: HourGroups, reach_hours: int) -> set[datetime]:
     """The hours asked for, and those from the first event on that they look back on, that lack any record table."""
-    first_event_hour, reach = LogCoverage(session).first_event_hour(), hours.extended_back(lookback_hours - 1)
+    first_event_hour, reach = LogCoverage(session).first_event_hour(), hours.extended_back(reach_hours - 1)
     return PartitionStates(session).missing(RECORD_TABLES, reach, hours.span, first_event_hour)
 
 

@@ -33,7 +33,7 @@ class IngestScope:
         session: a session, before anything is changed.
         hours: the hours asked for.
         present: names of the logs that there are now, or whose rows are to be deleted.
-        lookback_hours: length of the look-back.
+        reach_hours: how far results of an hour look back.
         trace_hours: how many hours apart spans of a trace may be and still see each other.
         horizon: records before it are counted and not loaded, unless their hours are asked for or were kept.
     """
@@ -43,17 +43,17 @@ class IngestScope:
         session: Session,
         hours: HourRange,
         present: set[str],
-        lookback_hours: int,
+        reach_hours: int,
         trace_hours: int,
         horizon: datetime | None = None,
     ) -> None:
         self.hours = hours
         self.present = present
-        self.lookback_hours = lookback_hours
+        self.reach_hours = reach_hours
         self.trace_hours = trace_hours
-        self.span = hours.extended_back(lookback_hours - 1) if len(hours) else hours
+        self.span = hours.extended_back(reach_hours - 1) if len(hours) else hours
         # components of the look-back look back themselves; what was dropped there comes back whole or not at all
-        self.reach = hours.extended_back(2 * (lookback_hours - 1)) if len(hours) else hours
+        self.reach = hours.extended_back(2 * (reach_hours - 1)) if len(hours) else hours
         materialized = PartitionStates(session)
         records = [table for table in RECORD_TABLES if table != "spans"]
         self.restored = materialized.dropped_of_each(records, self.reach)

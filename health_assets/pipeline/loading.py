@@ -382,7 +382,7 @@ class Loading:
 
     def _hours_around_new_rows(self) -> set[datetime]:
         """The hours that windows see which see an hour that got rows of an agent."""
-        others = self._scope.lookback_hours - 1
+        others = self._scope.reach_hours - 1
         tables = [table for table in RECORD_TABLES if "agent_id_reported" in columns_of(table)]
         with_new_rows = set().union(*(self._hours_with_new_rows[table] for table in tables))
         ranges = (hours.extended_back(others).extended_forward(others) for hours in contiguous(with_new_rows))

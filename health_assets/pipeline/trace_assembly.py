@@ -66,7 +66,7 @@ def traces_of(session: Session, slices: Iterable[FileSlice]) -> ir.Table | None:
 def affected_hours(
     session: Session,
     traces: Collection[ir.Table | None],
-    lookback_hours: int,
+    trace_hours: int,
     services: Sequence[AgentService] = (),
 ) -> set[datetime]:
     """Hours whose records may differ because of changed spans.
@@ -74,7 +74,7 @@ def affected_hours(
     Args:
         session: a session, after the spans were loaded.
         traces: results of `traces_of` of the changed spans, of before and after.
-        lookback_hours: how many hours apart spans of a trace may be and still see each other.
+        trace_hours: how many hours apart spans of a trace may be and still see each other.
         services: services whose outermost spans may be executions.
     """
     changed = [own for own in traces if own is not None]
@@ -84,8 +84,8 @@ def affected_hours(
     own = _hours_in(session, every)
     if not own:
         return set()
-    spans = _starting(session, _inside(session, _reach(own, lookback_hours)), services)
-    reach = ibis.interval(hours=lookback_hours)
+    spans = _starting(session, _inside(session, _reach(own, trace_hours)), services)
+    reach = ibis.interval(hours=trace_hours)
     near = spans.inner_join(every.rename(changed_hour="hour"), "trace_id").filter(
         lambda pair: pair.hour <= pair.changed_hour + reach, lambda pair: pair.hour >= pair.changed_hour - reach
     )
@@ -97,7 +97,7 @@ def _hours_in(session: Session, rows: ir.Table) -> set[datetime]:
 
 
 def hours_of_other_services(
-    session: Session, hours: HourRange, services: Sequence[AgentService], lookback_hours: int
+    session: Session, hours: HourRange, services: Sequence[AgentService], trace_hours: int
 ) -> set[datetime]:
     """Hours among some whose records were put together by other patterns of services, and others of their traces."""
     mark = _mark_of(services)
@@ -107,7 +107,7 @@ def hours_of_other_services(
         return set()
     spans = of_hours(_starting(session, _inside(session, _reach(stale, 0)), services), stale)
     traces, _ = session.persist(spans.select("trace_id", "hour").distinct())
-    return stale | affected_hours(session, [traces], lookback_hours, services)
+    return stale | affected_hours(session, [traces], trace_hours, services)
 
 
 def _mark_of(services: Sequence[AgentService]) -> str:
@@ -160,17 +160,17 @@ class TraceAssembly:
     Args:
         session: a write session, in which the spans are as the logs have them.
         targets: targets that resolve SLA breaches.
-        lookback_hours: how many hours apart spans of a trace may be and still see each other.
+        trace_hours: how many hours apart spans of a trace may be and still see each other.
         is_asked: whether a slice is to be loaded now.
     """
 
     def __init__(
-        self, session: Session, targets: Targets, lookback_hours: int, is_asked: Callable[[FileSlice], bool]
+        self, session: Session, targets: Targets, trace_hours: int, is_asked: Callable[[FileSlice], bool]
     ) -> None:
         self._session = session
         self._ledger = Ledger(session)
         self._targets = targets
-        self._lookback_hours = lookback_hours
+        self._trace_hours = trace_hours
         self._mark = _mark_of(targets.services)
         self._is_asked = is_asked
         self._waiting: defaultdict[str, list[pa.Table]] = defaultdict(list)
@@ -200,7 +200,7 @@ class TraceAssembly:
         size = 0
         for hour in sorted(hours):
             # hours far from each other have little in common, and would make one another's reach wide
-            is_far = bool(group) and hour - group[-1] > self._lookback_hours * HOUR
+            is_far = bool(group) and hour - group[-1] > self._trace_hours * HOUR
             if group and (size + spans.get(hour, 0) > most or is_far):
                 yield group
                 group, size = [], 0
@@ -212,22 +212,22 @@ class TraceAssembly:
         """Records that follow from spans in these hours, put together where the spans are."""
         spans = self._spans(hours)
         if not self._session.is_distributed:
-            return assemble(self._session.arrow(spans), hours, self._lookback_hours, self._targets.services)
+            return assemble(self._session.arrow(spans), hours, self._trace_hours, self._targets.services)
         make = partial(
             assembled_rows,
             hours=sorted(hours),
-            lookback_hours=self._lookback_hours,
+            lookback_hours=self._trace_hours,
             names=self._targets.names,
             services=self._targets.services,
         )
-        count = sum(self._ledger.lines_by_hour("span", _reach(hours, self._lookback_hours)).values())
+        count = sum(self._ledger.lines_by_hour("span", _reach(hours, self._trace_hours)).values())
         calls = 1 + count // SPANS_PER_CALL
         rows = self._session.grouped(spans, ["trace_id"], ["trace_id", "span_id"], make, calls)
         return [*_by_kind(self._session, rows)]
 
     def _spans(self, hours: Collection[datetime]) -> ir.Table:
         """All spans of traces that start anything in these hours, in as many hours as they see."""
-        spans = _inside(self._session, _reach(hours, self._lookback_hours))
+        spans = _inside(self._session, _reach(hours, self._trace_hours))
         traces = of_hours(_starting(self._session, spans, self._targets.services), hours).select("trace_id").distinct()
         return spans.semi_join(traces, "trace_id")
 
@@ -297,10 +297,10 @@ def _by_kind(session: Session, rows: ir.Table) -> Iterator[Assembled]:
         yield Assembled(record_type, rows.filter(rows.record_type == record_type), own)
 
 
-def _reach(hours: Iterable[datetime], lookback_hours: int) -> HourRange:
+def _reach(hours: Iterable[datetime], trace_hours: int) -> HourRange:
     chosen = list(hours)
     whole = HourRange(min(chosen), max(chosen) + HOUR)
-    return whole.extended_back(lookback_hours).extended_forward(lookback_hours)
+    return whole.extended_back(trace_hours).extended_forward(trace_hours)
 
 
 def _inside(session: Session, hours: HourRange) -> ir.Table:
