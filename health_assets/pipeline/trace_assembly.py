@@ -1,14 +1,14 @@
 """Trace assembly: bring what follows from spans up to date, after spans were loaded.
 
 What belongs here: which hours' records a changed span may touch, and putting their rows in place of those before. What
-does not: how spans become such records (`logs.traces`) and loading spans (`ingestion`).
+does not: how spans become such records (`logs.traces`) and loading spans (`loading`).
 
 How it stays exact. `spans` holds every span of every log that was read, whatever hours were asked for. What follows
 from the spans of an hour is a function of the spans in the look-back before and after it. When spans change, the hours
 in which their traces start anything are put together anew, and compared with what the ledger says of them:
 an hour that is asked for gets the rows, any other is marked as not loaded and waits.
 
-An hour that sees one whose spans retention dropped is not put together, since it would get too little. `ingestion` has
+An hour that sees one whose spans retention dropped is not put together, since it would get too little. `loading` has
 the spans back that an hour asked for sees; any other is noted, and put together anew once its spans are there.
 """
 
@@ -28,6 +28,7 @@ from health_assets.core.agent_names import AgentService, services_among, with_ag
 from health_assets.core.digests import digest_of
 from health_assets.core.hours import EVER, HOUR, HourRange, contiguous
 from health_assets.core.targets import Targets
+from health_assets.logs.span_kinds import KINDS_OF_RECORDS
 from health_assets.logs.traces import DIGEST_PARTS, Assembled, assemble, assembled_rows
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD, columns_of
 from health_assets.scoring.relations import of_hours
@@ -42,12 +43,10 @@ SPANS_PER_CALL = 100_000
 """About how many spans an executor puts together at once: a call has its price, and its spans are in memory."""
 ROWS_AT_ONCE = 100_000
 """How many rows may wait to be inserted together: each statement has its price, and far spans make few rows each."""
-STARTING_KINDS = ("agent", "workflow", "chat", "tool")
-"""Kinds of spans that can become an execution, a model call or a tool call."""
 
 
 def traces_of(session: Session, slices: Iterable[FileSlice]) -> ir.Table | None:
-    """(trace_id, hour) of the spans of these slices, as the table has them now; None without any file_slice."""
+    """(trace_id, hour) of the spans of these slices, as the table has them now; None where there are no slices."""
     chosen = list(slices)
     if not chosen:
         return None
@@ -309,7 +308,7 @@ def _inside(session: Session, hours: HourRange) -> ir.Table:
 
 def _starting(session: Session, spans: ir.Table, services: Sequence[AgentService]) -> ir.Table:
     """The spans that may become a record: by their kind, or as the outermost one of their service."""
-    is_starting = spans.kind.isin(STARTING_KINDS)
+    is_starting = spans.kind.isin(KINDS_OF_RECORDS)
     if services:
         named = session.arrow(spans.filter(spans.service_name.notnull()).select("service_name").distinct())
         if found := services_among(named["service_name"].to_pylist(), services):
