@@ -87,7 +87,7 @@ def silence(
     """Tell nobody of some agents or rules for a while; what is still open when that is over is told then."""
     from health_assets.apps.alerts.silencing import Silences
     from health_assets.apps.report.silences_block import print_preview
-    from health_assets.pipeline.publishing import publish_where_wanted
+    from health_assets.pipeline.publishing import publish_if_configured
     from health_assets.warehouse.store import Warehouse
 
     with readable_errors():
@@ -105,7 +105,7 @@ def silence(
         with audited(settings, "alerts silence", **details, warehouse=warehouse_name(settings)):
             added = silences.add(**wanted)
         console.print(f"silence {added.silence_id} is added.", markup=False, highlight=False)
-        publish_where_wanted(settings)
+        publish_if_configured(settings)
 
 
 def _ask(sentence: str) -> None:
@@ -139,7 +139,7 @@ def unsilence(
 ) -> None:
     """End a silence; what it hushed and is still open is told with the next tick."""
     from health_assets.apps.alerts.silencing import Silences
-    from health_assets.pipeline.publishing import publish_where_wanted
+    from health_assets.pipeline.publishing import publish_if_configured
     from health_assets.warehouse.store import Warehouse
 
     with readable_errors():
@@ -147,7 +147,7 @@ def unsilence(
         with audited(settings, "alerts unsilence", silence=silence_id, warehouse=warehouse_name(settings)):
             ended = Silences(Warehouse.of(settings)).end(silence_id)
         console.print(f"silence {ended.silence_id} ({ended.scope}) is ended.", markup=False, highlight=False)
-        publish_where_wanted(settings)
+        publish_if_configured(settings)
 
 
 @alerts_app.command()
@@ -197,11 +197,11 @@ def _tell_now(settings: "Settings", path: Path | None) -> None:
         from health_assets.apps.alerts.config import load_alerts
         from health_assets.apps.alerts.ticking import tick
         from health_assets.core.targets import load_targets
-        from health_assets.pipeline.publishing import publish_where_wanted
+        from health_assets.pipeline.publishing import publish_if_configured
 
         done = tick(settings, load_alerts(path), load_targets(settings.targets), datetime.now(UTC))
     console.print(f"{done}.", markup=False)
-    publish_where_wanted(settings)
+    publish_if_configured(settings)
 
 
 def _show_alerts(settings: "Settings", days: int, *, is_configured: bool) -> bool:

@@ -17,7 +17,7 @@ from health_assets.apps.serving.audit import audited, warehouse_name
 from health_assets.cli.alerts_commands import alerts_app
 from health_assets.cli.format_commands import formats, inspect
 from health_assets.cli.materializing import hours_asked_for, materialize_hours
-from health_assets.cli.publishing_commands import publish, publish_first
+from health_assets.cli.publishing_commands import publish
 from health_assets.cli.release_commands import compare, gate
 from health_assets.cli.speaking import (
     RawOption,
@@ -169,7 +169,7 @@ def prune(
             from health_assets.apps.report.pruned_block import print_pruned
             from health_assets.cli.running import write_lock_of_command
             from health_assets.defs.pruning_job import prune_now
-            from health_assets.pipeline.publishing import publish_where_wanted
+            from health_assets.pipeline.publishing import publish_if_configured
             from health_assets.pipeline.resource import Pipeline
         asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
         with (
@@ -179,7 +179,7 @@ def prune(
         ):
             pruned = prune_now(Pipeline(settings=settings, write_lock=write_lock), older_than_days)
         print_pruned(console, pruned)
-        publish_where_wanted(settings)
+        publish_if_configured(settings)
 
 
 @app.command()
@@ -355,6 +355,9 @@ def survey(
         agents = load_registry(path)
         with audited(settings, "survey", registry=str(path), warehouse=warehouse_name(settings)):
             _survey(settings, agents)
+        from health_assets.pipeline.publishing import publish_if_configured
+
+        publish_if_configured(settings)
 
 
 @app.command()
@@ -394,7 +397,6 @@ def serve(
         if settings.serve_tls_key is not None and settings.serve_tls_cert is None:
             raise HealthAssetsError("--tls-key needs --tls-cert, the certificate that it belongs to")
         _require_targets(settings)
-        publish_first(settings)
         serve_until_stopped(
             settings, settings.serve_host, settings.serve_port, tell, settings.serve_tls_cert, settings.serve_tls_key
         )
@@ -419,7 +421,6 @@ def mcp(
             from health_assets.apps.serving.mcp_server.over_stdio import serve_stdio
         except ModuleNotFoundError as error:
             raise HealthAssetsError(NO_SDK) from error
-        publish_first(settings)
         serve_stdio(settings, role, current_user(), say)
 
 

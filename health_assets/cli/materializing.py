@@ -114,7 +114,7 @@ def _show_what_is_up_to_date(
         )
         from health_assets.core.sql_memory import keep_compiled_sql
         from health_assets.core.targets import load_targets
-        from health_assets.pipeline.publishing import publish_where_wanted
+        from health_assets.pipeline.publishing import publish_if_configured
         from health_assets.systems.formula_versions import older_results
         from health_assets.systems.no_op_check import made_at, noted_warnings, reason_to_run
         from health_assets.systems.stale_partitions import left_behind, outdated_sources
@@ -145,7 +145,7 @@ def _show_what_is_up_to_date(
         print_older_results(console, older_results(session, EVER, settings))
         print_health(console, session, HourRange(hours.start, hours.end))
     keep_compiled_sql()
-    publish_where_wanted(settings)
+    publish_if_configured(settings)
     return True
 
 

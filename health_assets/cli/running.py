@@ -26,7 +26,7 @@ from health_assets.pipeline.events import Event
 from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.plan import Plan
-from health_assets.pipeline.publishing import publish_where_wanted
+from health_assets.pipeline.publishing import publish_if_configured
 from health_assets.pipeline.resource import Pipeline
 from health_assets.systems.declared_assets import SYSTEMS, require_known_systems
 from health_assets.systems.graph import declared_graph
@@ -97,7 +97,7 @@ def run_hours(
 def _publish(settings: Settings) -> str | None:
     """Publish the tables where that is wanted; gives why it failed."""
     try:
-        publish_where_wanted(settings)
+        publish_if_configured(settings)
     except HealthAssetsError as error:
         return str(error)
     except Exception:

@@ -26,7 +26,7 @@ from health_assets.core.terminal import printable
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.partition_selection import select_hours
-from health_assets.pipeline.publishing import publish_where_wanted
+from health_assets.pipeline.publishing import publish_if_configured
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.validation import import_great_expectations
 from health_assets.systems.due_hours import DueRun, due_hours, next_due_at, running_hour_due
@@ -74,7 +74,9 @@ class Worker:
         """When hours were made that failed, by the monotonic clock."""
         self._loaded: IngestReport | None = None
         """The report of what was loaded since the last run, which the next one checks."""
-        self._told = self._told_of_alerts = ""
+        self._told = self._told_of_alerts = self._told_of_publishing = ""
+        self._is_published = False
+        """Whether the last run published; a worker before this one may have been stopped."""
         self._quiet: QuietTick | None = None
         """The last tick, if it found nothing to do."""
 
@@ -94,7 +96,9 @@ class Worker:
         is_ended = any(self._make(one) for one in due or ())
         if not is_ended and self._pipeline.settings.alerts is not None:
             self._alert(self._pipeline.settings.alerts)  # also where nothing can be made: that is told then
-        is_failing = due is None or self._failed or self._told_of_alerts
+        if not is_ended and not self._is_published:
+            self._publish()
+        is_failing = due is None or self._failed or self._told_of_alerts or not self._is_published
         if inputs is not None and not due and not is_failing:
             self._quiet = QuietTick(inputs=inputs, at=now, until=self._next_change_at(now))
         return is_ended
@@ -112,12 +116,26 @@ class Worker:
             _log.debug("the next tick looks again: %s", error)
             return now
 
+    def _publish(self) -> None:
+        """Publish what a run left unpublished."""
+        try:
+            publish_if_configured(self._pipeline.settings)
+        except NoWarehouseError:
+            return  # nothing was made yet
+        except HealthAssetsError as error:
+            if str(error) != self._told_of_publishing:
+                say(printable(str(error), MOST_TOLD))
+            self._told_of_publishing = str(error)
+        else:
+            self._is_published = True
+            self._told_of_publishing = ""
+
     def _alert(self, file: Path) -> None:
         """Open and close incidents by what was made, and tell the channels."""
         settings, now = self._pipeline.settings, self._pipeline.clock()
         try:
             done = tick_alerts(settings, load_alerts(file), self._pipeline.load_targets(), now)
-            publish_where_wanted(settings)
+            publish_if_configured(settings)
         except NoWarehouseError:
             return  # nothing was made yet
         except HealthAssetsError as error:
@@ -181,6 +199,7 @@ class Worker:
         except HealthAssetsError as error:
             self._note_failure(due, [str(error)])
             return False
+        self._is_published = outcome.publishing_error is None
         if outcome.was_stopped:
             return True
         if outcome.files_seen:  # else it ended before the logs were looked at

@@ -119,6 +119,11 @@ def _local_file(value: Path | str | None) -> Path | str | None:
     return value
 
 
+def _folder_or_off(value: object) -> object:
+    """`off` in any of the spellings that a switch has; anything else as it is."""
+    return "off" if isinstance(value, str) and value.strip().lower() in ("off", "false", "no", "0") else value
+
+
 class Settings(BaseSettings):
     """Settings, read from the environment: `HEALTH_RAW`, `HEALTH_TARGETS`, `HEALTH_WAREHOUSE` and the rest below."""
 
@@ -162,7 +167,7 @@ class Settings(BaseSettings):
         description="Of a [Spark](spark.md) cluster, the address of its own web page, such as `http://spark:4040`, to "
         "which what a step materializes is linked.",
     )
-    published: Path | Literal["off"] | None = Field(
+    published: Annotated[Path | Literal["off"] | None, BeforeValidator(_folder_or_off)] = Field(
         None,
         description="Folder in which every run [publishes](published-tables.md) the tables as Parquet files: by "
         "default one beside a DuckDB file (`data/health.duckdb.published`), none for a database; `off` for none.",

@@ -9,7 +9,7 @@ import dagster as dg
 
 from health_assets.defs.pipeline import readable_failures
 from health_assets.defs.placement import STANDALONE, Placement
-from health_assets.pipeline.publishing import publish_where_wanted
+from health_assets.pipeline.publishing import publish_if_configured
 
 NAME = "published_tables"
 
@@ -43,9 +43,9 @@ def published_tables(
     )
     def _published_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         with readable_failures():
-            done = publish_where_wanted(placement.pipeline(context).settings)
+            done = publish_if_configured(placement.pipeline(context).settings)
         if done is None:
-            raise dg.Failure("HEALTH_PUBLISHED is off", allow_retries=False)
+            raise dg.Failure("no folder is set to publish in; set HEALTH_PUBLISHED", allow_retries=False)
         return dg.MaterializeResult(
             metadata={
                 "folder": dg.MetadataValue.path(str(done.folder)),

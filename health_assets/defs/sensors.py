@@ -26,7 +26,7 @@ from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
 from health_assets.pipeline.log_files import known_files
 from health_assets.pipeline.log_ingestion import TooMuchToLoadError, load_new_logs
 from health_assets.pipeline.planning import newest_finished_hour
-from health_assets.pipeline.publishing import unpublished
+from health_assets.pipeline.publishing import has_unpublished
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.check_names import MOST_REJECTED_SHARE
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
@@ -57,7 +57,8 @@ def late_logs_sensor(
     The state is in the warehouse: hours are requested for as long as their tables disagree with the tables that they
     are made from, so nothing is lost when a run fails. Hours of any run of the job that is under way are left to it,
     and the same disagreement is requested once an hour at most. What older versions of the formulas made is requested
-    by system, the newest hours first and so many at a time. Where nothing else is due, what is not published is.
+    by system, the newest hours first and so many at a time. If nothing else is due, hours that are not
+    published are, once an hour at most.
 
     Args:
         job_name: the job that materializes hours.
@@ -100,7 +101,7 @@ def late_logs_sensor(
                 last_assets = [PUBLISHED_TABLES] if published_folder(settings) else []
                 requests += [_request(now, one, last_assets, placement) for one in late]
                 if not (requests or unfinished):
-                    requests = _publishing(session, settings, newest, placement)
+                    requests = _publish_request(session, settings, now, newest, placement)
                 if requests:
                     return dg.SensorResult(requests)
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
@@ -151,15 +152,16 @@ def _request(now: datetime, due: DueRun, last_assets: Sequence[str], placement: 
     )
 
 
-def _publishing(session: Session, settings: Settings, newest: datetime, placement: Placement) -> list[dg.RunRequest]:
-    """A run that publishes, where something is not published: after a failed run, or one of other assets alone."""
+def _publish_request(
+    session: Session, settings: Settings, now: datetime, newest: datetime, placement: Placement
+) -> list[dg.RunRequest]:
+    """A run of `published_tables` alone, where a failed run, or one of other assets alone, left hours unpublished."""
     folder = published_folder(settings)
-    missing = None if folder is None else unpublished(session, folder)
-    if missing is None:
+    if folder is None or not has_unpublished(session, folder):
         return []
     return [
         dg.RunRequest(
-            run_key=f"publish {missing}",
+            run_key=f"{floor_hour(now):{KEY_FORMAT}} publish",
             tags={**hours_tags(HourRange.of(newest)), ONLY_STALE_TAG: "true"},
             asset_selection=placement.keys([PUBLISHED_TABLES]),
         )

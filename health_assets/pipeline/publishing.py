@@ -45,14 +45,12 @@ from health_assets.warehouse.location import MANIFEST, ledger_of, published_fold
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.write_marks import HOUR_FORMAT, Marks, hours_of_period, write_marks
+from health_assets.warehouse.write_marks import HOUR_FORMAT, Marks, hours_of_period, marks_of_assets, write_marks
 
 ROWS_PER_GROUP = 65_536
 LOCK = "publishing.lock"
 LOOK_S = 0.1
 """How often a folder is looked at where somebody else publishes."""
-READERS_PATIENCE_S = 5.0
-"""For how long a server that starts waits for a warehouse that somebody else writes to, and who publishes then."""
 ALL = "all"
 """Period of a table without hours."""
 
@@ -81,7 +79,7 @@ class Publication:
         return f"published {counted(self.rows, 'row')} in {counted(self.files, 'file')} to {self.folder}."
 
 
-def publish_where_wanted(settings: Settings, patience_s: float | None = None) -> Publication | None:
+def publish_if_configured(settings: Settings, patience_s: float | None = None) -> Publication | None:
     """`publish` in the folder of the settings; None where there is none.
 
     Raises:
@@ -123,18 +121,20 @@ def publish(
         raise _unwritten(folder, error) from error
 
 
-def unpublished(session: Session, folder: Path) -> str | None:
-    """A digest of what differs between the tables of the warehouse and those in the folder; None where nothing does.
+def has_unpublished(session: Session, folder: Path) -> bool:
+    """Whether an hour of an asset was made or changed since the tables were published in a folder.
 
     Raises:
         HealthAssetsError: the manifest is damaged.
     """
-    manifest = read_manifest(folder, of_any_version=True) or Manifest(warehouse="", schema_version=0)
-    marks = dict(_marks(session))
-    published = {name: table.marks for name, table in manifest.tables.items()}
-    if (manifest.schema_version, published) == (SCHEMA_VERSION, marks):
-        return None
-    return hashlib.sha256(repr((manifest.version, sorted(marks.items()))).encode()).hexdigest()[:16]
+    manifest = read_manifest(folder, of_any_version=True)
+    if manifest is None or manifest.schema_version != SCHEMA_VERSION:
+        return True
+    published = manifest.tables
+    return any(
+        asset in PUBLISHED and published.get(asset, PublishedTable()).marks != marks
+        for asset, marks in marks_of_assets(session).items()
+    )
 
 
 def _unwritten(folder: Path, error: OSError) -> HealthAssetsError:
@@ -207,7 +207,7 @@ class _Writer:
     def _write(self, session: Session, name: str, periods: Sequence[str]) -> None:
         """Write the rows of periods; no file where there are none."""
         hours = sorted(hours_of_period(period).start for period in periods if "T" in period)
-        for together in _read_together(session, name, hours):
+        for together in _hour_batches(session, name, hours):
             rows = _rows_of_hours(session, name, together)
             self._write_files(name, _by_hour(_sorted(session, name, rows, by_hour=True)))
         for period in periods:
@@ -234,7 +234,7 @@ class _Writer:
         sync_files(self._folder / file.path for file in self.written)
 
 
-def _read_together(session: Session, name: str, hours: list[datetime]) -> Iterator[list[datetime]]:
+def _hour_batches(session: Session, name: str, hours: list[datetime]) -> Iterator[list[datetime]]:
     """Hours whose rows are read by one statement: as many of those with rows as a row group has room for."""
     if len(hours) < 2:
         yield from filter(None, [hours])
@@ -270,11 +270,11 @@ def _by_hour(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Record
 def _write_rows(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
     """Write rows, at least one, to a file as they come; gives how many."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    coming = iter(batches)
-    first = next(coming)
+    rest = iter(batches)
+    first = next(rest)
     count = 0
     with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-        for batch in chain([first], coming):
+        for batch in chain([first], rest):
             writer.write_table(pa.Table.from_batches([batch]), row_group_size=ROWS_PER_GROUP)
             count += batch.num_rows
     return count

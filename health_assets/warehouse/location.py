@@ -34,6 +34,7 @@ UNREADABLE_CLUSTER = (
 )
 MANIFEST = "manifest.json"
 """The file of a folder of published tables that names all others."""
+PUBLISHED_SUFFIX = ".published"
 WITHOUT_LEDGER = "a warehouse on Spark needs a lake and a ledger: set HEALTH_LAKE and HEALTH_LEDGER"
 
 
@@ -116,7 +117,9 @@ def published_folder(settings: Settings) -> Path | None:
     if is_postgres(settings.warehouse) or is_spark(settings.warehouse):
         return None
     path = path_of(settings.warehouse)
-    return None if is_published(path) else path.with_name(f"{path.name}.published")
+    if is_published(path) or path.suffix == PUBLISHED_SUFFIX:  # which may not be there yet
+        return None
+    return path.with_name(path.name + PUBLISHED_SUFFIX)
 
 
 def as_published(settings: Settings) -> Settings:

@@ -29,17 +29,32 @@ def write_marks(session: Session, tables: Iterable[str]) -> dict[str, Marks]:
         session: a session.
         tables: tables that have `hour`.
     """
-    [(newest,)] = session.query("SELECT max(hour) FROM partition_states")
-    if newest is None:
+    by_hour_from = _by_hour_from(session)
+    if by_hour_from is None:
         return {table: {} for table in tables}
-    newest_day = newest.astimezone(UTC).replace(hour=0, tzinfo=None)
-    by_hour_from = newest_day - timedelta(days=DAYS_BY_HOUR - 1)
-    of_assets = _of_assets(session, "hour", by_hour_from, HOUR_FORMAT)
-    for asset, days in _of_assets(session, "day", by_hour_from, DAY_FORMAT).items():
-        of_assets.setdefault(asset, {}).update(days)
+    of_assets = marks_of_assets(session)
     return {
         table: of_assets[table] if table in of_assets else _of_rows(session, table, by_hour_from) for table in tables
     }
+
+
+def marks_of_assets(session: Session) -> dict[str, Marks]:
+    """The marks of the assets that have any hour."""
+    by_hour_from = _by_hour_from(session)
+    if by_hour_from is None:
+        return {}
+    of_assets = _of_assets(session, "hour", by_hour_from, HOUR_FORMAT)
+    for asset, days in _of_assets(session, "day", by_hour_from, DAY_FORMAT).items():
+        of_assets.setdefault(asset, {}).update(days)
+    return of_assets
+
+
+def _by_hour_from(session: Session) -> datetime | None:
+    """The first day that is told hour by hour; None where no asset has an hour."""
+    [(newest,)] = session.query("SELECT max(hour) FROM partition_states")
+    if newest is None:
+        return None
+    return newest.astimezone(UTC).replace(hour=0, tzinfo=None) - timedelta(days=DAYS_BY_HOUR - 1)
 
 
 def hours_of_period(period: str) -> HourRange:

@@ -353,6 +353,22 @@ def ticks(project: Project, monkeypatch: pytest.MonkeyPatch, opened: Opened) -> 
     return found
 
 
+@pytest.mark.usefixtures("runs")
+def test_a_tick_publishes_what_a_run_before_it_did_not_and_says_once_why_it_cannot(
+    scored: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = scored.folder / "published"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("mine")
+    settings = scored.settings.model_copy(update={"published": folder})
+    worker = Worker(replace(scored.pipeline, settings=settings))
+    assert worker.tick() is worker.tick() is False
+    assert capsys.readouterr().err.count("HEALTH_PUBLISHED must name a folder of its own") == 1
+    (folder / "thesis.txt").unlink()
+    assert worker.tick() is False
+    assert (folder / "manifest.json").exists()
+
+
 @pytest.mark.usefixtures("_few_systems")
 def test_a_tick_with_nothing_new_opens_no_warehouse_until_anything_changes_that_it_follows_from(
     project: Project, ticks: Ticks

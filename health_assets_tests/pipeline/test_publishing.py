@@ -20,13 +20,14 @@ import duckdb
 import pandas as pd
 import pytest
 
+from health_assets.apps.serving.startup_publishing import StartupPublishing
 from health_assets.apps.serving.writer_process import write
-from health_assets.cli.publishing_commands import publish_first
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.defs.build import build_definitions
-from health_assets.pipeline.publishing import LOCK, publish, publish_where_wanted, unpublished
+from health_assets.pipeline.log_ingestion import load_new_logs
+from health_assets.pipeline.publishing import LOCK, has_unpublished, publish, publish_if_configured
 from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.warehouse.engines.published.manifest import KEPT_S, PRIVATE, PUBLISHED, read_manifest
 from health_assets.warehouse.engines.published.views import VIEWS
@@ -455,7 +456,7 @@ def test_publishing_is_a_command_of_its_own(project: Project) -> None:
 
 def test_where_it_is_off_nothing_is_published(project: Project) -> None:
     settings = project.settings.model_copy(update={"published": "off"})
-    assert publish_where_wanted(settings) is None
+    assert publish_if_configured(settings) is None
     assert as_published(settings) is settings
 
 
@@ -493,45 +494,60 @@ def test_a_run_publishes_beside_its_warehouse_and_a_server_reads_that(
         assert running.status["data_hour"] == HOURS.end.isoformat()
 
 
-def test_what_is_not_published_is_told_until_it_is(project: Project) -> None:
+def test_hours_that_are_not_published_are_told_until_they_are(project: Project) -> None:
     folder = project.folder / "published"
 
-    def missing() -> str | None:
+    def has_some() -> bool:
         with project.warehouse.read() as session:
-            return unpublished(session, folder)
+            return has_unpublished(session, folder)
 
-    assert missing() is None
+    assert not has_some()
     log_hour(project, HOURS.end, "next")
+    load_new_logs(project.pipeline)
+    assert not has_some(), "lines of an hour that is not materialized are not waited for"
     project.materialize(HourRange.of(HOURS.end), only=FLEET)
-    first = missing()
-    assert first is not None and missing() == first
+    assert has_some()
     published_by(project)
-    assert missing() is None
+    assert not has_some()
     shutil.rmtree(folder)
-    assert missing() not in (None, first)
+    assert has_some()
 
 
-def test_a_server_publishes_before_it_starts_where_nobody_did(project: Project) -> None:
+@pytest.mark.parametrize("spelled", ["off", "OFF", "false", "no", "0"])
+def test_publishing_is_off_however_that_is_spelled(spelled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEALTH_PUBLISHED", spelled)
+    assert published_folder(Settings()) is None
+
+
+def when_a_server_starts(settings: Settings) -> list[str]:
+    """Publish as a server does that starts; gives what its operator is told."""
+    faults: list[str] = []
+    publishing = StartupPublishing(settings, faults.append)
+    publishing.start()
+    publishing._thread.join()
+    publishing.stop()
+    return faults
+
+
+def test_a_server_that_starts_publishes_what_no_run_did(project: Project) -> None:
     folder = project.folder / "published"
-    shutil.rmtree(folder)
-    settings = project.settings.model_copy(update={"published": folder})
-    publish_first(settings)
+    log_hour(project, HOURS.end, "next")
+    project.materialize(HourRange.of(HOURS.end), only=FLEET)  # by a run that was stopped
+    assert when_a_server_starts(project.settings.model_copy(update={"published": folder})) == []
     assert_same_tables(tables_of(replace(project, engine="published", url=str(folder))), tables_of(project))
-    manifest = (folder / MANIFEST).read_bytes()
-    project.change("DELETE FROM agent_health")
-    publish_first(settings)  # which runs do from now on
-    assert (folder / MANIFEST).read_bytes() == manifest
 
 
-def test_a_server_starts_where_nothing_can_be_published(
-    project: Project, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_server_that_starts_says_why_nothing_can_be_published(project: Project, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    publish_first(project.settings.model_copy(update={"published": tmp_path}))
-    assert "HEALTH_PUBLISHED must name a folder of its own" in capsys.readouterr().err
-    nothing_yet = Settings(warehouse=str(tmp_path / "none.duckdb"), published=None)
-    publish_first(nothing_yet)
-    assert capsys.readouterr().err == ""
+    [told] = when_a_server_starts(project.settings.model_copy(update={"published": tmp_path}))
+    assert "HEALTH_PUBLISHED must name a folder of its own" in told
+    assert "HEALTH_PUBLISHED=off serves the warehouse itself" in told
+
+
+def test_a_server_that_starts_before_any_run_says_nothing(tmp_path: Path) -> None:
+    assert when_a_server_starts(Settings(warehouse=str(tmp_path / "none.duckdb"), published=None)) == []
+    elsewhere = Settings(warehouse=str(tmp_path / "health.duckdb.published"), published=None)
+    assert as_published(elsewhere) is elsewhere, "the folder, which may come later"
 
 
 def test_in_dagster_the_tables_are_published_by_the_last_asset_of_a_run(

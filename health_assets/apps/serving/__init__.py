@@ -22,6 +22,7 @@ Arrow file. So neither a lock, nor a long query, nor a crash of the database rea
 | `pages.look` | what a view sees: `Look.visible` leaves out the rows of agents that are not the caller's |
 | `gate` | what happens before routing: host, caller, rate limit, method, body, and the health documents themselves |
 | `forms`, `sign_ins` | the forms of pages as HTTP brings them; browsers that are signed in |
+| `startup_publishing` | publishing what no run did, when a server starts |
 | `writer_process`, `process_loop` | the process that makes a change for a page; how both processes are asked |
 | `metrics`, `fleet_facts`, `request_counts` | `/metrics`, what a reader gathers for it, counting requests |
 | `quotas`, `rate_limit` | how much one client may hold and ask for |

@@ -41,6 +41,7 @@ from health_assets.apps.serving.schemas import Problem
 from health_assets.apps.serving.service import Service
 from health_assets.apps.serving.sessions import Sessions
 from health_assets.apps.serving.signature_routes import signature_routes
+from health_assets.apps.serving.startup_publishing import StartupPublishing
 from health_assets.apps.serving.vocabulary import SCHEMA_VERSION
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
@@ -78,6 +79,7 @@ def create_app(
     tokens = Repeated("tokens", doors.refresh, lambda: settings.serve_refresh_s, on_fault)
     sessions = Sessions(read)
     keeper = Keeper(read, on_fault) if settings.pages else None
+    publishing = StartupPublishing(settings, on_fault)
     requests = RequestCounts()
     signer = DocumentSigner(settings.signing_key) if settings.signing_key else None
     service = Service(settings, doors, refresher, sessions, Metrics(settings, refresher, requests))
@@ -87,12 +89,14 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if log is not None:
             log.start()
+        publishing.start()
         refresher.start()
         if keeper is not None:
             keeper.start()
         tokens.start()
         async with nullcontext() if mcp is None else mcp.running():
             yield
+        publishing.stop()
         tokens.stop()
         if keeper is not None:
             keeper.stop()

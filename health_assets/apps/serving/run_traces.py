@@ -248,8 +248,7 @@ def _reached(start: list[int], ids: list[str], children: dict[str | None, list[i
 def _other_runs(session: Session, run: dict[str, Any], hours: HourRange) -> list[dict[str, Any]]:
     """Further runs of the same trace, by start."""
     spans = session.hours_of("spans", hours)
-    trace_id = run["execution_id"].removesuffix(f":{run['span_id']}")
-    of_trace = spans.semi_join(_one("trace_id", trace_id), "trace_id")
+    of_trace = spans.semi_join(_one("trace_id", _trace_of(run)), "trace_id")
     starts = of_trace.select(execution_id=of_trace.trace_id + ":" + of_trace.span_id).distinct()
     runs = session.hours_of("executions", hours).semi_join(starts, "execution_id")
     rows = runs.order_by("started_at", "execution_id").limit(MOST_OTHERS + 1)

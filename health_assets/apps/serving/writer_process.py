@@ -4,9 +4,10 @@
 while somebody else holds the warehouse:
 
 - `{"silence": {...}}`: add a silence; what `alerts.silences.new_silence` takes, moments in ISO 8601.
-- `{"end": ID}`: end one.
+- `{"end": ID}`: end one;
+- `{"publish": true}`: publish the tables.
 
-The reply is the id of the silence.
+The reply is the id of the silence, and of a publication what was published.
 """
 
 import logging
@@ -14,25 +15,28 @@ from typing import Any
 
 from health_assets.apps.alerts.silencing import Silences
 from health_assets.apps.serving.process_loop import answer_requests
-from health_assets.apps.serving.reader_process import warehouse_of
+from health_assets.apps.serving.reader_process import MEMORY_LIMIT, warehouse_of
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
-from health_assets.pipeline.publishing import publish_where_wanted
+from health_assets.pipeline.publishing import publish_if_configured
 
 PUBLISHING_PATIENCE_S = 5.0
 _log = logging.getLogger(__name__)
 
 
 def write(settings: Settings, request: dict[str, Any]) -> str:
-    """Make the change that a request asks for.
+    """Do what a request asks for.
 
     Raises:
         HealthAssetsError: it cannot be made, or the warehouse is held.
     """
+    if "publish" in request:
+        small = settings.model_copy(update={"memory_limit": MEMORY_LIMIT})
+        return str(publish_if_configured(small, request["patience_s"]))
     silences = Silences(warehouse_of(settings, request["patience_s"]))
     changed = silences.end(request["end"]) if "end" in request else silences.add(**request["silence"])
     try:
-        publish_where_wanted(settings, PUBLISHING_PATIENCE_S)
+        publish_if_configured(settings, PUBLISHING_PATIENCE_S)
     except HealthAssetsError as error:  # the silence holds, and the next publication has it
         _log.warning("%s", error)
     return changed.silence_id

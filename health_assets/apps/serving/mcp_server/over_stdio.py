@@ -26,6 +26,7 @@ from health_assets.apps.serving.refresher import Refresher
 from health_assets.apps.serving.request_counts import RequestCounts
 from health_assets.apps.serving.service import Asked, Service
 from health_assets.apps.serving.sessions import Sessions
+from health_assets.apps.serving.startup_publishing import StartupPublishing
 from health_assets.apps.serving.tokens import Role
 from health_assets.apps.serving.view import View
 from health_assets.core.settings import Settings
@@ -62,12 +63,15 @@ def serve_stdio(settings: Settings, role: Role, user: str, on_fault: Callable[[s
     )
     caller = Caller(name=user, standing=role, view=View(is_full=role == "operate", is_operators=True))
     asked = Asked(headers=[], caller=caller)
+    publishing = StartupPublishing(settings, on_fault)
+    publishing.start()
     keeper.start()
     try:
         with closing(sessions):
             anyio.run(_serve, backend, asked, on_fault)
     finally:
         keeper.stop()
+        publishing.stop()
 
 
 def own_history(settings: Settings) -> Path:
