@@ -28,7 +28,7 @@ from health_assets.systems.agent_drift.names import (
     TOOL_FAILURES,
 )
 from health_assets.systems.agent_drift.past import Integers
-from health_assets.systems.agent_drift.run_counts import EVERY_HOURS
+from health_assets.systems.agent_drift.run_counts import threshold_hours
 from health_assets.systems.agent_drift.tool_mix import tool_detectors
 
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC)
@@ -205,8 +205,8 @@ def _events(runs: Integers, buckets: NDArray[np.int16]) -> Integers:
     counts = runs.ravel()
     ends = np.cumsum(counts)
     totals = np.zeros((2, runs.shape[1]))
-    for back in range(6 * DAY_HOURS, 3 * DAY_HOURS, -EVERY_HOURS):
-        place = LOOK_BACK_HOURS - 1 - back
+    for hour in threshold_hours(HourRange.of(MONDAY)):
+        place = LOOK_BACK_HOURS - 1 - (MONDAY - hour) // HOUR
         for agent in np.flatnonzero(runs[place]):
             end, count = ends[place * runs.shape[1] + agent], runs[place, agent]
             ordered = np.sort(buckets[end - count : end])

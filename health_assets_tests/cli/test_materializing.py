@@ -4,13 +4,13 @@ from collections import OrderedDict
 from pathlib import Path
 
 import pytest
+from ibis import ir
 
 from health_assets.core import sql_memory
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.user_cache import cache_folder
 from health_assets.pipeline import system_step
-from health_assets.pipeline.derived import Derived
-from health_assets.warehouse.session import Session
+from health_assets.pipeline.derived import Derived, Inputs, rows_of
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, hours_from, materialize_arguments
@@ -39,11 +39,12 @@ def test_a_run_that_fails_halfway_is_one_sentence_and_no_report_also_where_check
     project = Project(tmp_path / "project")
     project.write_log("a.jsonl", [line(execution("e", "coder", START)), "broken", "broken, too"])
 
-    def away(_: Session, derived: Derived, *__: object) -> None:
+    def away(derived: Derived, inputs: Inputs) -> ir.Table:
         if derived.name == "agent_health":
             raise HealthAssetsError("the cluster went away")
+        return rows_of(derived, inputs)
 
-    monkeypatch.setattr(system_step, "require_sources", away)
+    monkeypatch.setattr(system_step, "rows_of", away)
     arguments = materialize_arguments(project, hours_from(START, 1), "agent_health_model")
     done = command_here(*arguments, folder=project.folder)
     assert done.returncode == 1

@@ -65,7 +65,7 @@ def test_compare_shows_the_worst_release_first_with_its_interval_and_verdict(pro
     assert any(re.search(r"±10% 118 → 118 no difference$", line) for line in lines)
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [62, 120])
 def test_compare_cuts_no_name_short_and_a_narrow_terminal_has_the_margins_below(width: int) -> None:
     row = _ROW | {"agent_id": "a long name of an agent " * 5, "from_version": "2026-06-07.main.0123456789abcdef"}
     told = io.StringIO()

@@ -120,6 +120,7 @@ def _cost(run: Row) -> float | None:
     return None if run.get("cost_usd") is None else run["cost_usd"] * 1e6
 
 
+THRESHOLD_HOURS_BACK = [144 - 24 * day - hour for day in range(3) for hour in range(day, 24, 3)]
 AMOUNTS = {"latency": (_runtime, 1e6), "tokens": (_tokens, 1), "cost": (_cost, 1e6)}
 
 
@@ -131,7 +132,7 @@ def _amounts(agent: Agent, measure: str, hour: datetime, margin: float) -> list[
     amount, unit = AMOUNTS[measure]
     midnight = hour.replace(hour=0)
     total = count = 0
-    for back in range(144, 72, -3):
+    for back in THRESHOLD_HOURS_BACK:
         amounts = [amount(run) for run in agent.runs.get(midnight - back * HOUR, [])]
         of_versions = {}
         for run, one in zip(agent.runs.get(midnight - back * HOUR, []), amounts, strict=True):
@@ -156,7 +157,7 @@ def _tool_mix(agent: Agent, hour: datetime) -> tuple[float, list[Row]] | None:
         return None
     midnight = hour.replace(hour=0)
     usual: dict[str, int] = {}
-    for back in range(144, 72, -3):
+    for back in THRESHOLD_HOURS_BACK:
         for tool in agent.calls.get(midnight - back * HOUR, []):
             usual[tool] = usual.get(tool, 0) + 1
     kept = sorted(usual, key=lambda tool: (-usual[tool], tool))[:15]

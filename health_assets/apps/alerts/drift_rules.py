@@ -10,7 +10,8 @@ from health_assets.apps.alerts.seen_drifts import DriftSeen
 from health_assets.systems.agent_drift.names import MEASURES, TOOL_MIX, VOLUME_RISE
 from health_assets.systems.agent_drift.texts import sentence
 
-WORSE = tuple(measure for measure in MEASURES if measure not in (TOOL_MIX, VOLUME_RISE))
+DEFAULT_MEASURES = tuple(measure for measure in MEASURES if measure not in (TOOL_MIX, VOLUME_RISE))
+"""Those in which a change is for the worse."""
 
 
 class Drifting(Rule):
@@ -23,7 +24,7 @@ class Drifting(Rule):
     name: ClassVar[str] = "drifting"
     looks_at: ClassVar[tuple[type[Seen], ...]] = (DriftSeen,)
 
-    measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = WORSE
+    measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = DEFAULT_MEASURES
 
     def opening(self, seen: DriftSeen) -> Opening | None:
         """A measure that drifts."""

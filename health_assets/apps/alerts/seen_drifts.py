@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 from health_assets.apps.alerts.seen import OfAgent
 
 KEPT = (
-    "measure", "runs", "value", "baseline_runs", "baseline", "limit_value", "threshold", "evidence",
-    "detectors",
+    "measure", "runs", "value", "baseline_runs", "baseline", "limit_value", "threshold", "evidence", "detectors",
     "cause_dimension", "cause", "cause_share", "hint",
 )  # fmt: skip
 """Columns of `drift` that are kept with an incident."""

@@ -81,6 +81,7 @@ def _drifts_of(inputs: Inputs, hours: HourRange) -> ir.Table:
     rows = session.grouped(ibis.union(of_runs, of_tools), ["hour"], [], judge)
     usual = tools.filter(tools.part < OTHERS).select("number", "part", "tool")
     rows = lookup(rows, usual, ["number", "part"])
+    rows = lookup(rows, usual.group_by("number").aggregate(usual_tools=usual.tool.collect()), "number")
     return with_thresholds(rows.inner_join(agents, "number")).drop("number", "part")
 
 

@@ -32,34 +32,38 @@ LEAST_LEAD = 0.2
 
 
 def with_causes(rows: ir.Table, components: ir.Table, tool_components: ir.Table) -> ir.Table:
-    """Add `CAUSE` and `hint` of what drifts, instead of `tool`; null of volumes, and where nothing stands out.
+    """Add `CAUSE` and `hint` of what drifts, instead of tools; null of volumes, and where nothing stands out.
 
     Args:
-        rows: rows of `drift`, with the `threshold_bucket` of their measures, and the `tool` that they are about.
+        rows: rows of `drift`, with the `threshold_bucket` of their measures, the `tool` that they are about, and the
+            `usual_tools` of their agents.
         components: `release_components` of their hours and the look-back before them.
         tool_components: likewise.
     """
     of_shares, of_mixes = _of_shares(rows, components), _of_mixes(rows, tool_components)
-    told = lookup(rows.drop("tool"), ibis.union(of_shares, of_mixes), KEYS)
+    told = lookup(rows.drop("tool", "usual_tools"), ibis.union(of_shares, of_mixes), KEYS)
     percent = (told.cause_share * 100).round().cast("int64").cast("string")
     share = ": " + percent + "% of the " + told.measure.cases(*IN_EXCESS.items()) + " in excess"
     return told.mutate(hint=told.cause_dimension + " " + told.cause + share.fill_null(""))
 
 
 def _of_mixes(rows: ir.Table, tool_components: ir.Table) -> ir.Table:
-    """`CAUSE` of tool mixes that drift: the tool they are about, of rarely called ones that whose share grew most."""
+    """`CAUSE` of tool mixes that drift: the tool they are about, or the other tool whose share grew most."""
     own = rows.filter(rows.is_drifting, rows.measure == TOOL_MIX)
     known = own.filter(own.tool.notnull()).select(*KEYS, "tool")
-    joined = own.filter(own.tool.isnull()).select(*KEYS, "since").inner_join(
+    joined = own.filter(own.tool.isnull()).select(*KEYS, "since", "usual_tools").inner_join(
         tool_components.select("agent_id", "calls", called_at="hour", called="tool"), "agent_id"
     )  # fmt: skip
     joined = joined.filter(joined.called_at <= joined.hour, joined.called_at + LOOK_BACK > joined.hour)
     is_since = joined.called_at >= joined.since
     summed = joined.group_by([*KEYS, "called"]).aggregate(
-        now=joined.calls.sum(where=is_since).fill_null(0), before=joined.calls.sum(where=~is_since).fill_null(0)
+        is_usual=joined.usual_tools.contains(joined.called).fill_null(False).any(),
+        now=joined.calls.sum(where=is_since).fill_null(0),
+        before=joined.calls.sum(where=~is_since).fill_null(0),
     )
     growth = _share(summed.now) - _share(summed.before)
     grown = summed.mutate(growth=growth)
+    grown = grown.filter(~grown.is_usual)
     order = [ibis.desc(grown.growth), grown.called]
     placed = grown.mutate(place=ibis.row_number().over(group_by=list(KEYS), order_by=order))
     grown = placed.filter(placed.place == 0).select(*KEYS, tool="called")
@@ -98,9 +102,11 @@ def _of_measure(joined: ir.Table, measure: str) -> ir.Table:
     columns = (*KEYS, "since", "ran_at", "all_runs", *DIMENSIONS.values(), "base", "now")
     if measure in COUNTED:
         runs, events = counted(own, measure).values()
-    else:  # a row for each run
+    else:
         own = own.select(*columns, "threshold_bucket", bucket=own[BUCKETS[measure]].unnest())
-        runs, events = ibis.literal(1), (own.bucket > own.threshold_bucket).cast("int64")
+        is_event = (own.bucket > own.threshold_bucket).cast("int64")
+        own = own.group_by(list(columns)).aggregate(runs=own.count(), events=is_event.sum())
+        runs, events = own.runs, own.events
     return own.select(*columns, runs=runs.cast("int64"), events=events.cast("int64"))
 
 

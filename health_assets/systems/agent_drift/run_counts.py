@@ -1,8 +1,8 @@
 """Hourly counts of runs that drift is found in, by number of the agent and place, the number of the hour.
 
 A run is slow, large or costly by a threshold of its agent: what nine of ten runs took at most, hour by hour and on
-average, in every third hour of the sixth to the fourth day before the day of the hours that drift is found in, and a
-margin. So it is the same for all hours of a day, and older than all that is compared with the past. It may lie
+average, in each hour of the day once on the sixth to the fourth day before the day of the hours that drift is found in,
+and a margin. So it is the same for all hours of a day, and older than all that is compared with the past. It may lie
 anywhere: what share of runs is usual above it is estimated afterwards.
 """
 
@@ -34,8 +34,8 @@ KEYS = ("number", "place")
 THRESHOLDS = {measure: f"{measure}_threshold" for measure in BUCKETS}
 """Columns of agents: the buckets above which a run counts; null without a run on the days that they come from."""
 NO_THRESHOLD = -1
-EVERY_HOURS = 3
-"""Thresholds come from one of so many hours of their days."""
+THRESHOLD_DAYS = 3
+"""Thresholds come from so many days, and each hour of the day from one of these."""
 COUNTED = (SUCCESS_RATE, TOOL_FAILURES)
 """Measures whose runs the components count."""
 
@@ -68,8 +68,12 @@ def _thresholds(components: ir.Table, hours: HourRange, ratio_margin: float) -> 
 
 def threshold_hours(hours: HourRange) -> list[datetime]:
     """The hours that thresholds for hours of one day come from."""
-    midnight = hours.start.replace(hour=0)
-    return [midnight - back * HOUR for back in range(6 * DAY_HOURS, 3 * DAY_HOURS, -EVERY_HOURS)]
+    first = hours.start.replace(hour=0) - 2 * THRESHOLD_DAYS * DAY_HOURS * HOUR
+    return [
+        first + (day * DAY_HOURS + hour) * HOUR
+        for day in range(THRESHOLD_DAYS)
+        for hour in range(day, DAY_HOURS, THRESHOLD_DAYS)
+    ]
 
 
 def run_counts(components: ir.Table, agents: ir.Table, hours: HourRange) -> ir.Table:

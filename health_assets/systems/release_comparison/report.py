@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from health_assets.core.console import is_narrow, plain_table
+from health_assets.core.console import plain_table
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.core.wording import counted
@@ -29,6 +29,7 @@ from health_assets.warehouse.session import Session
 
 RELEASES_SHOWN = 6
 STYLES = {WORSE: "red", BETTER: "green"}
+INDENT = 2
 HEADINGS = ("measure", "before", "now", "difference (95%)", "margin", "runs", "verdict")
 _BRIEF_HEADINGS = ("measure", "difference (95%)", "runs", "verdict")
 
@@ -74,18 +75,27 @@ def _telling(rows: list[Comparison]) -> list[Comparison]:
 
 def print_comparisons(console: Console, releases: list[list[Comparison]]) -> None:
     """Each release by name, and below it a row for each measure; columns are aligned over all releases."""
-    is_brief = is_narrow(console)
-    cells = [[_cells(row, is_brief=is_brief) for row in rows] for rows in releases]
+    cells, widths = _laid_out(releases, is_brief=False)
+    is_brief = INDENT + sum(widths) + len(widths) > console.width
+    if is_brief:
+        cells, widths = _laid_out(releases, is_brief=True)
     headings = _BRIEF_HEADINGS if is_brief else HEADINGS
-    widths = [max(cell_len(row[place]) for row in (headings, *chain(*cells))) for place in range(len(headings))]
     for place, (rows, own) in enumerate(zip(releases, cells, strict=True)):
         heading = f"{printable(rows[0]['agent_id'])}: {release_text(rows[0])}"
         console.print(Text(heading, style="bold"), soft_wrap=True)
         table = _measures_table(headings, widths, rows, own, has_header=place == 0)
-        console.print(Padding(table, (0, 0, 0, 2), expand=False))
+        console.print(Padding(table, (0, 0, 0, INDENT), expand=False))
     if is_brief:
         margins = dict.fromkeys(margin_text(row) for row in chain(*releases))
         console.print(f"no difference that matters: within {' or '.join(margins)}", markup=False, highlight=False)
+
+
+def _laid_out(releases: list[list[Comparison]], *, is_brief: bool) -> tuple[list[list[list[str]]], list[int]]:
+    """The texts of each release's rows, and the widths of the columns of all of them."""
+    cells = [[_cells(row, is_brief=is_brief) for row in rows] for rows in releases]
+    headings = _BRIEF_HEADINGS if is_brief else HEADINGS
+    widths = [max(cell_len(row[place]) for row in (headings, *chain(*cells))) for place in range(len(headings))]
+    return cells, widths
 
 
 def _measures_table(
@@ -100,7 +110,10 @@ def _measures_table(
     table.show_header = has_header
     for heading, width in zip(headings, widths, strict=True):
         justify: JustifyMethod = "right" if heading in ("before", "now", "margin", "runs") else "left"
-        table.add_column(heading, justify=justify, no_wrap=True, min_width=width)
+        if heading == "verdict":  # which goes on in the next line where there is no room
+            table.add_column(heading)
+        else:
+            table.add_column(heading, justify=justify, no_wrap=True, min_width=width)
     for row, texts in zip(rows, cells, strict=True):
         table.add_row(*texts[:-1], Text(texts[-1], style=STYLES.get(row["verdict"], "")))
     return table
