@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import sqlalchemy as sa
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.private_files import make_private_folder
 from health_assets.core.settings import Settings
 
 _POSTGRES = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
@@ -117,24 +118,33 @@ def published_folder(settings: Settings) -> Path | None:
     if is_postgres(settings.warehouse) or is_spark(settings.warehouse):
         return None
     path = path_of(settings.warehouse)
-    if is_published(path) or path.suffix == PUBLISHED_SUFFIX:  # which may not be there yet
-        return None
-    return path.with_name(path.name + PUBLISHED_SUFFIX)
+    return None if is_published(path) else path.with_name(path.name + PUBLISHED_SUFFIX)
 
 
 def as_published(settings: Settings) -> Settings:
     """The settings of who reads the published tables where they are published, and else the warehouse.
 
+    The folder is made where there is none, so that its readers wait for what will be there.
+
     Raises:
-        HealthAssetsError: as `path_of`.
+        HealthAssetsError: the folder cannot be made, or as `path_of`.
     """
     folder = published_folder(settings)
-    return settings if folder is None else settings.model_copy(update={"warehouse": str(folder)})
+    if folder is None:
+        return settings
+    try:
+        make_private_folder(folder)
+    except OSError as error:
+        raise HealthAssetsError(
+            f"cannot make {folder}, where the tables are published: {error.strerror}; "
+            "HEALTH_PUBLISHED names another folder, or off"
+        ) from error
+    return settings.model_copy(update={"warehouse": str(folder)})
 
 
 def is_published(path: Path) -> bool:
-    """Whether a path is a folder, of tables that are published there or will be; a warehouse is a file."""
-    return path.is_dir()
+    """Whether a path is a folder of tables that are published there or will be; a warehouse is a file."""
+    return path.is_dir() or (path.suffix == PUBLISHED_SUFFIX and not path.exists())
 
 
 def warehouse_name(url: str) -> str:

@@ -32,6 +32,7 @@ from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.warehouse.engines.published.manifest import KEPT_S, PRIVATE, PUBLISHED, read_manifest
 from health_assets.warehouse.engines.published.views import VIEWS
 from health_assets.warehouse.location import MANIFEST, account_file, as_published, published_folder, warehouse_name
+from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import (
     FLEET,
@@ -649,6 +650,23 @@ def test_a_server_where_tables_are_published_reads_them_and_changes_the_warehous
     assert [row["silence_id"] for row in found.rows("alert_silences")] == [silence_id]
     assert write(settings, {"end": silence_id, "patience_s": 5.0}) == silence_id
     assert found.rows("alert_silences") == project.rows("alert_silences")
+
+
+def test_a_server_waits_for_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    settings = Settings(warehouse=str(tmp_path / "data" / "health.duckdb"), published=None)
+    read = as_published(settings)
+    assert account_file(read) == tmp_path / "data" / "health.duckdb.published" / MANIFEST
+    named = settings.model_copy(update={"warehouse": str(tmp_path / "elsewhere.published")})
+    for waiting in (read, named):
+        with pytest.raises(NoWarehouseError, match="there are no published tables"), Warehouse.of(waiting).read():
+            pass
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    settings = Settings(warehouse="health.duckdb", published=tmp_path / "file" / "published")
+    with pytest.raises(HealthAssetsError, match="HEALTH_PUBLISHED names another folder, or off"):
+        as_published(settings)
 
 
 def test_published_tables_are_not_published_again(project: Project, tmp_path: Path) -> None:
