@@ -231,8 +231,8 @@ class Costs:
         name: what it is.
         old_rate: success rate of the old version.
         new_rate: the same of the new one.
-        dearer: the factor by which a run of the new version costs more.
-        failed: the factor by which a run that fails costs more than one that succeeds.
+        cost_factor: cost of a run of the new version over that of the old one.
+        failed: cost of a failed run over that of a successful one.
         spread: standard deviation of the logarithms of costs.
         per_hour: executions of each version an hour.
     """
@@ -240,7 +240,7 @@ class Costs:
     name: str
     old_rate: float = 0.9
     new_rate: float = 0.9
-    dearer: float = 1.0
+    cost_factor: float = 1.0
     failed: float = 2.0
     spread: float = 1.0
     per_hour: float = 10
@@ -252,7 +252,7 @@ COSTS = (
     Costs(name="nothing changed, 30%", old_rate=0.3, new_rate=0.3),
     Costs(name="nothing changed, 99.5%, each run costs the same", old_rate=0.995, new_rate=0.995, failed=1, spread=0),
     Costs(name="nothing changed, a hundredth of the runs has half of the cost", spread=2.0),
-    Costs(name="a run costs 1.5 times as much", dearer=1.5),
+    Costs(name="a run costs 1.5 times as much", cost_factor=1.5),
     Costs(name="as many runs for 2 successes as for 3", new_rate=0.6),
 )
 _OF_COSTS = ("runs_with_cost", "cost_usd", "squared_cost_usd2", "successes_with_cost", "cost_of_successes_usd")
@@ -266,7 +266,7 @@ def simulated_costs(release: Costs, count: int, hours: int, seed: int) -> Found:
     for _ in range(hours):
         _add_costs(random, columns, BASELINE, release.old_rate, 1.0, release)
     for hour in range(hours):
-        _add_costs(random, columns, CANDIDATE, release.new_rate, release.dearer, release)
+        _add_costs(random, columns, CANDIDATE, release.new_rate, release.cost_factor, release)
         with np.errstate(divide="ignore", invalid="ignore"):
             measured = costs_per_success(columns)
         is_worse[:, hour], is_better[:, hour] = measured.low > 0, measured.high < 0
@@ -274,14 +274,14 @@ def simulated_costs(release: Costs, count: int, hours: int, seed: int) -> Found:
 
 
 def _add_costs(
-    random: np.random.Generator, columns: dict[str, Floats], side: str, rate: float, dearer: float, release: Costs
+    random: np.random.Generator, columns: dict[str, Floats], side: str, rate: float, cost_factor: float, release: Costs
 ) -> None:
     """Add the executions of an hour to one side of each comparison."""
     count = len(columns[f"{side}_cost_usd"])
     runs = random.poisson(release.per_hour, count)
     owner = np.repeat(np.arange(count), runs)
     succeeded = random.random(len(owner)) < rate
-    usd = dearer * np.exp(random.normal(0, release.spread, len(owner))) * np.where(succeeded, 1.0, release.failed)
+    usd = cost_factor * np.exp(random.normal(0, release.spread, len(owner))) * np.where(succeeded, 1.0, release.failed)
     for name, values in zip(_OF_COSTS[1:], (usd, usd * usd, succeeded, usd * succeeded), strict=True):
         columns[f"{side}_{name}"] += np.bincount(owner, values, minlength=count)
     columns[f"{side}_runs_with_cost"] += runs

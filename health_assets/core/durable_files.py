@@ -24,7 +24,7 @@ def sync_files(paths: Iterable[Path]) -> None:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace a file; whoever reads it meanwhile has the old one or the new one.
+    """Replace the text of a file atomically and durably.
 
     Raises:
         OSError: it cannot be written.

@@ -10,10 +10,9 @@ from health_assets.core.errors import HealthAssetsError, NoWarehouseError, Wareh
 from health_assets.core.settings import Settings
 from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.schedules import default_sensor_status
-from health_assets.pipeline.publishing import publish_if_configured
+from health_assets.pipeline.publishing import publish_or_warn
 
 INTERVAL_S = 60
-PUBLISHING_PATIENCE_S = 5.0
 NO_ALERTS = "no alerts are configured; name a file of rules and channels in HEALTH_ALERTS"
 
 
@@ -36,13 +35,13 @@ def alerts_sensor(settings: Settings, placement: Placement = STANDALONE) -> dg.S
             return dg.SkipReason(NO_ALERTS)
         try:
             done = tick(settings, load_alerts(settings.alerts), pipeline.load_targets(), datetime.now(UTC))
-            publish_if_configured(settings, PUBLISHING_PATIENCE_S)
         except NoWarehouseError:
             return dg.SkipReason("nothing has been materialized yet, so there is nothing to tell")
         except WarehouseBusyError as error:
             return dg.SkipReason(f"{error}; the next tick looks again")
         except HealthAssetsError as error:
             raise dg.Failure(str(error), allow_retries=False) from error
+        publish_or_warn(settings)
         context.log.info(str(done))
         return dg.SkipReason(str(done))
 

@@ -9,6 +9,7 @@ by key within a file, so that readers skip what they do not look for.
 
 import fcntl
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,10 +48,13 @@ from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 from health_assets.warehouse.write_marks import HOUR_FORMAT, Marks, hours_of_period, marks_of_assets, write_marks
 
+_log = logging.getLogger(__name__)
 ROWS_PER_GROUP = 65_536
 LOCK = "publishing.lock"
 LOOK_S = 0.1
 """How often a folder is looked at where somebody else publishes."""
+SHORT_PATIENCE_S = 5.0
+"""How long the warehouse or the folder is waited for by who has something else to do."""
 ALL = "all"
 """Period of a table without hours."""
 
@@ -119,6 +123,14 @@ def publish(
             return _publish(folder, settings, warehouse, clock)
     except OSError as error:
         raise _unwritten(folder, error) from error
+
+
+def publish_or_warn(settings: Settings) -> None:
+    """`publish_if_configured` without a long wait; where that fails, the next publication has what was written."""
+    try:
+        publish_if_configured(settings, SHORT_PATIENCE_S)
+    except HealthAssetsError as error:
+        _log.warning("%s", error)
 
 
 def has_unpublished(session: Session, folder: Path) -> bool:
@@ -294,9 +306,7 @@ def _rows_of_hours(session: Session, table: str, hours: list[datetime]) -> ir.Ta
 
 def _rows_of_day(session: Session, table: str, hours: HourRange) -> ir.Table:
     """The rows of a day; of an asset, those of hours that are materialized, as each hour with a mark of its own is."""
-    rows = session.hours_of(table, hours)
-    made = PartitionStates(session).of(table, hours)
-    return of_hours(rows, sorted(made)) if made and len(made) < len(hours) else rows
+    return _rows_of_hours(session, table, sorted(PartitionStates(session).of(table, hours)) or [*hours])
 
 
 def _digest_of_rows(session: Session, table: str) -> str:

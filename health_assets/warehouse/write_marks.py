@@ -32,7 +32,7 @@ def write_marks(session: Session, tables: Iterable[str]) -> dict[str, Marks]:
     by_hour_from = _by_hour_from(session)
     if by_hour_from is None:
         return {table: {} for table in tables}
-    of_assets = marks_of_assets(session)
+    of_assets = _of_all_assets(session, by_hour_from)
     return {
         table: of_assets[table] if table in of_assets else _of_rows(session, table, by_hour_from) for table in tables
     }
@@ -41,8 +41,10 @@ def write_marks(session: Session, tables: Iterable[str]) -> dict[str, Marks]:
 def marks_of_assets(session: Session) -> dict[str, Marks]:
     """The marks of the assets that have any hour."""
     by_hour_from = _by_hour_from(session)
-    if by_hour_from is None:
-        return {}
+    return {} if by_hour_from is None else _of_all_assets(session, by_hour_from)
+
+
+def _of_all_assets(session: Session, by_hour_from: datetime) -> dict[str, Marks]:
     of_assets = _of_assets(session, "hour", by_hour_from, HOUR_FORMAT)
     for asset, days in _of_assets(session, "day", by_hour_from, DAY_FORMAT).items():
         of_assets.setdefault(asset, {}).update(days)

@@ -49,7 +49,7 @@ SENTENCES = {
 """What the world is told: no path, no host, no trace."""
 
 
-READER = "health_assets.apps.serving.reader_process"
+READER, WRITER = "health_assets.apps.serving.reader_process", "health_assets.apps.serving.writer_process"
 
 
 def _new_process(program: str) -> subprocess.Popen[bytes]:

@@ -7,14 +7,12 @@ process (`writer_process`).
 import threading
 from collections.abc import Callable
 
-from health_assets.apps.serving.client import Reader, ReaderError
+from health_assets.apps.serving.client import WRITER, Reader, ReaderError
 from health_assets.core.settings import Settings
 from health_assets.warehouse.location import published_folder
 
-WRITER = "health_assets.apps.serving.writer_process"
-PATIENCE_S = 5.0
-"""How long somebody else may hold the warehouse or the folder: a run that writes publishes at its end."""
 TIMEOUT_S = 3600.0
+LOOK_S = 0.1
 PASSING = ("missing", "busy")
 """Faults that end with the first run."""
 
@@ -42,14 +40,14 @@ class StartupPublishing:
     def stop(self) -> None:
         """End the process, whatever it is doing; the published tables stay whole."""
         self._is_stopped = True
-        self._process.interrupt()
-        if self._is_wanted:
-            self._thread.join()
+        while self._thread.is_alive():
+            self._process.interrupt()  # again, where it is only being started
+            self._thread.join(LOOK_S)
 
     def _publish(self) -> None:
         with self._process as process:
             try:
-                process.ask({"publish": True, "patience_s": PATIENCE_S}, TIMEOUT_S)
+                process.ask({"publish": True}, TIMEOUT_S)
             except ReaderError as error:
                 if not self._is_stopped and error.kind not in PASSING:
                     self._on_fault(

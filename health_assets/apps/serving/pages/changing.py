@@ -16,7 +16,7 @@ from typing import Any
 from health_assets.apps.alerts.silences import Silence
 from health_assets.apps.serving.answers import Answer
 from health_assets.apps.serving.audit import UnwritableLogError, audited
-from health_assets.apps.serving.client import Reader, ReaderError
+from health_assets.apps.serving.client import WRITER, Reader, ReaderError
 from health_assets.apps.serving.forms import END_SILENCE, SILENCES, Form
 from health_assets.apps.serving.history.keeper import Keeper
 from health_assets.apps.serving.history.reading import History
@@ -42,7 +42,6 @@ from health_assets.apps.serving.service import Asked
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 
-WRITER = "health_assets.apps.serving.writer_process"
 PATIENCE_S = 5.0
 """How long a person waits while somebody else holds the warehouse; then the page says so, and offers to try again."""
 WRITE_TIMEOUT_S = 60.0
