@@ -1,8 +1,10 @@
 """Events of OpenLineage, as a receiver on the loopback gets them from runs on the command line and in Dagster."""
 
 import logging
+import os
 import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,12 @@ STEPS = ["ingest", "agent_health_model"]
 
 
 @pytest.fixture(autouse=True)
-def _without_variables_of_openlineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _without_variables_of_openlineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)  # where the client looks for a file of its own
     monkeypatch.setenv("HOME", str(tmp_path))
+    yield
+    for name in [name for name in os.environ if name.startswith("OPENLINEAGE")]:
+        del os.environ[name]  # the client sets some, which would make later tests of this process send events
 
 
 @pytest.fixture
@@ -125,9 +130,9 @@ def test_a_receiver_that_is_away_costs_one_warning_and_never_the_run(
 
 def test_a_run_whose_id_is_no_uuid_is_told_under_one_made_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = Pipeline(settings=world.settings, run="run of my own")
-    plan = plan_of(HourGroups((HOURS,)), ["agent_health_model"])
     with receiver() as kept:
         monkeypatch.setenv("OPENLINEAGE_URL", kept.origin)
+        plan = plan_of(HourGroups((HOURS,)), ["agent_health_model"])
         with lineage(pipeline, plan) as tell_lineage:
             for event in engine.run(pipeline, declared_graph(), plan):
                 tell_lineage(event)

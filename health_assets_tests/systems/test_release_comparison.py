@@ -449,7 +449,7 @@ def test_costs_per_success_that_did_not_change_seldom_have_a_verdict(changes: di
 
 
 def test_a_greater_cost_per_success_is_found_whether_runs_cost_more_or_fail_more() -> None:
-    for changes in ({"dearer": 2.0}, {"new_rate": 0.5}):
+    for changes in ({"cost_factor": 2.0}, {"new_rate": 0.5}):
         found = simulated_costs(Costs(name="worse", **changes), 200, 60, seed=7)  # type: ignore[arg-type]
         assert (found.worse > 0.9, found.better) == (True, 0.0)
 
