@@ -15,13 +15,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import dagster as dg
 import pytest
@@ -206,7 +207,7 @@ class Project:
             only: names of the steps to run (`ingest` makes all record tables); all by default.
         """
         self._begin_with_empty_tables()
-        with SharedDuckDB() as shared_duckdb:  # as a run in one process has it
+        with _shared_duckdb(self.settings.memory_limit) as shared_duckdb:  # as a run in one process has it
             pipeline = replace(self.pipeline, shared_duckdb=shared_duckdb)
             return run_steps(pipeline, hours, only_stale=only_stale, only=only)
 
@@ -248,13 +249,20 @@ class Project:
         return {file.source_file for file in [*matched.new, *matched.changed]}
 
     def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
-        with self.warehouse.read() as session:
+        with self._session("read") as session:
             return session.query(sql, parameters)
 
     def change(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """What a person with a SQL prompt does to the tables."""
-        with self.warehouse.write() as session:
+        with self._session("write") as session:
             session.query(sql, parameters)
+
+    @contextlib.contextmanager
+    def _session(self, mode: Literal["read", "write"]) -> Iterator[Session]:
+        with _shared_duckdb(self.settings.memory_limit) as shared_duckdb:
+            warehouse = replace(self.pipeline, shared_duckdb=shared_duckdb).open()
+            with warehouse.read() if mode == "read" else warehouse.write() as session:
+                yield session
 
     def rows(self, table: str, hours: HourRange | None = None) -> list[Row]:
         """The rows of a table, of these hours or all, in an order of their own."""
@@ -263,7 +271,7 @@ class Project:
     def tables(self, hours: HourRange | None = None, names: Sequence[str] = RESULT_TABLES) -> dict[str, list[Row]]:
         """The rows of several tables."""
         tables = {}
-        with self.warehouse.read() as session:
+        with self._session("read") as session:
             for name in names:
                 columns = columns_of(name)
                 sql = f"SELECT {', '.join(columns)} FROM {name}"
@@ -289,6 +297,31 @@ class Project:
             twin.write_targets(self.targets)
         twin.materialize(hours, only=only)
         return twin
+
+
+class _IdleDuckDB(threading.local):
+    """A DuckDB for each memory limit, which the sessions of a thread's tests share: to start one takes 20 ms."""
+
+    def __init__(self) -> None:
+        self.by_limit: dict[str, SharedDuckDB] = {}
+
+
+_IDLE = _IdleDuckDB()
+
+
+@contextlib.contextmanager
+def _shared_duckdb(memory_limit: str) -> Iterator[SharedDuckDB]:
+    """One that is started already; of its own within the block of another."""
+    found = _IDLE.by_limit.pop(memory_limit, None) or SharedDuckDB()
+    try:
+        yield found
+    except BaseException:
+        found.stop()
+        raise
+    if memory_limit in _IDLE.by_limit:
+        found.stop()
+    else:
+        _IDLE.by_limit[memory_limit] = found
 
 
 class _RollbackError(Exception):
