@@ -60,6 +60,28 @@ def run_worker(settings: Settings, every_s: float) -> None:
     say("stopped")
 
 
+class OngoingProblem:
+    """A problem that is printed when it begins or changes, and not again at each tick."""
+
+    def __init__(self) -> None:
+        self._sentence = ""
+
+    @property
+    def is_ongoing(self) -> bool:
+        """Whether it was reported and not cleared since."""
+        return bool(self._sentence)
+
+    def report(self, sentence: str) -> None:
+        """Print the sentence, unless it is the one that was printed last."""
+        if sentence != self._sentence:
+            say(printable(sentence, MOST_TOLD))
+            self._sentence = sentence
+
+    def clear(self) -> None:
+        """Forget the problem, so that it is printed when it comes back."""
+        self._sentence = ""
+
+
 class Worker:
     """Keeps the tables of a pipeline up to date.
 
@@ -74,7 +96,7 @@ class Worker:
         """When hours were made that failed, by the monotonic clock."""
         self._loaded: IngestReport | None = None
         """The report of what was loaded since the last run, which the next one checks."""
-        self._told = self._told_of_alerts = self._told_of_publishing = ""
+        self._due_problem, self._alerts_problem, self._publishing_problem = (OngoingProblem() for _ in range(3))
         self._is_published = False
         """Whether the last run published; a worker before this one may have been stopped."""
         self._quiet: QuietTick | None = None
@@ -90,15 +112,15 @@ class Worker:
         try:
             due = self._due()
         except HealthAssetsError as error:
-            self._tell(str(error))
+            self._due_problem.report(str(error))
         else:
-            self._told = ""
-        is_ended = any(self._make(one) for one in due or ())
+            self._due_problem.clear()
+        is_ended = any(self._make(run) for run in due or ())
         if not is_ended and self._pipeline.settings.alerts is not None:
             self._alert(self._pipeline.settings.alerts)  # also where nothing can be made: that is told then
         if not is_ended and not self._is_published:
             self._publish()
-        is_failing = due is None or self._failed or self._told_of_alerts or not self._is_published
+        is_failing = due is None or self._failed or self._alerts_problem.is_ongoing or not self._is_published
         if inputs is not None and not due and not is_failing:
             self._quiet = QuietTick(inputs=inputs, at=now, until=self._next_change_at(now))
         return is_ended
@@ -123,12 +145,10 @@ class Worker:
         except NoWarehouseError:
             return  # nothing was made yet
         except HealthAssetsError as error:
-            if str(error) != self._told_of_publishing:
-                say(printable(str(error), MOST_TOLD))
-            self._told_of_publishing = str(error)
+            self._publishing_problem.report(str(error))
         else:
             self._is_published = True
-            self._told_of_publishing = ""
+            self._publishing_problem.clear()
 
     def _alert(self, file: Path) -> None:
         """Open and close incidents by what was made, and tell the channels."""
@@ -139,11 +159,9 @@ class Worker:
         except NoWarehouseError:
             return  # nothing was made yet
         except HealthAssetsError as error:
-            if str(error) != self._told_of_alerts:
-                say(printable(f"alerts: {error}", MOST_TOLD))
-            self._told_of_alerts = str(error)
+            self._alerts_problem.report(f"alerts: {error}")
         else:
-            self._told_of_alerts = ""
+            self._alerts_problem.clear()
             _log.info("alerts: %s", done)
 
     def _due(self) -> list[DueRun]:
@@ -164,7 +182,7 @@ class Worker:
                 selection = select_hours(pipeline, None, None)
                 self._take(selection.loaded)
                 due = [DueRun(hours=selection.hours, only_stale=False)]
-        return [one for one in due if self._is_to_be_tried(one)]
+        return [run for run in due if self._is_to_be_tried(run)]
 
     def _take(self, loaded: IngestReport | None) -> None:
         """Keep what was loaded for the next run, and try again what failed where it may come out otherwise now."""
@@ -194,7 +212,7 @@ class Worker:
                 shared_duckdb=self._duckdb,
             )  # fmt: skip
         except WriteLockTimeoutError as error:  # before the run began: the next tick tries again
-            self._tell(str(error))
+            self._due_problem.report(str(error))
             return False
         except HealthAssetsError as error:
             self._note_failure(due, [str(error)])
@@ -220,12 +238,6 @@ class Worker:
         """Say why a run failed, and leave its hours alone for a while."""
         self._failed[due] = time.monotonic()
         say(printable("; ".join(dict.fromkeys(problems)), MOST_TOLD))
-
-    def _tell(self, sentence: str) -> None:
-        """Say a sentence, once while it is the same."""
-        if sentence != self._told:
-            say(printable(sentence, MOST_TOLD))
-            self._told = sentence
 
 
 def _has_scores(pipeline: Pipeline) -> bool:
