@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from ibis import ir
 
-from health_assets.apps.serving.trace_question import TraceQuestion
+from health_assets.apps.serving.trace_question import TraceQuestion, trace_id_of
 from health_assets.core.agent_names import with_agents
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange, floor_hour
@@ -99,7 +99,7 @@ def trace_of(
 
 def _marked(spans: pa.Table, calls: pa.Table, run: dict[str, Any]) -> pa.Table:
     """Spans with `is_call`: of a call that is wrapped in another one is made a single call."""
-    ids = pc.binary_join_element_wise(_trace_of(run), spans.column("span_id"), ":")
+    ids = pc.binary_join_element_wise(trace_id_of(run), spans.column("span_id"), ":")
     return spans.append_column("is_call", pc.is_in(ids, calls.column("call_id").combine_chunks()))
 
 
@@ -185,7 +185,7 @@ def _calls(session: Session, runs: ir.Table, tools: ir.Table, models: ir.Table) 
 
 def _spans_below(session: Session, run: dict[str, Any], hours: HourRange) -> tuple[pa.Table, int, int]:
     """The span of a run and those below it by start; how many more there are; how many of its trace hang loose."""
-    spans = session.hours_of("spans", hours).semi_join(_one("trace_id", _trace_of(run)), "trace_id")
+    spans = session.hours_of("spans", hours).semi_join(_one("trace_id", trace_id_of(run)), "trace_id")
     # of a span that came twice the one with an end, which came last; `logs.span_trees` tells copies the same way
     writer = ibis.coalesce(
         spans.service_name.min().over(group_by=["span_id", "started_at"]),
@@ -213,11 +213,6 @@ def _spans_below(session: Session, run: dict[str, Any], hours: HourRange) -> tup
     left_out = session.count(once) - found.num_rows if found.num_rows == MOST_OF_TRACE else 0
     kept = found.take(pa.array(below[:MOST_SPANS], pa.int64()))
     return kept, len(below) - kept.num_rows + left_out, loose
-
-
-def _trace_of(run: dict[str, Any]) -> str:
-    """The id of a run's trace."""
-    return str(run["execution_id"]).removesuffix(f":{run['span_id']}")
 
 
 def _below(spans: pa.Table, root: str) -> tuple[list[int], int]:
@@ -248,7 +243,7 @@ def _reached(start: list[int], ids: list[str], children: dict[str | None, list[i
 def _other_runs(session: Session, run: dict[str, Any], hours: HourRange) -> list[dict[str, Any]]:
     """Further runs of the same trace, by start."""
     spans = session.hours_of("spans", hours)
-    of_trace = spans.semi_join(_one("trace_id", _trace_of(run)), "trace_id")
+    of_trace = spans.semi_join(_one("trace_id", trace_id_of(run)), "trace_id")
     starts = of_trace.select(execution_id=of_trace.trace_id + ":" + of_trace.span_id).distinct()
     runs = session.hours_of("executions", hours).semi_join(starts, "execution_id")
     rows = runs.order_by("started_at", "execution_id").limit(MOST_OTHERS + 1)

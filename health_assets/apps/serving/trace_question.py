@@ -1,4 +1,4 @@
-"""The question about one run, as the server asks it and the reader's process answers it."""
+"""The question about one run, as the server asks it and the reader's process answers it, and the id of its trace."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -36,3 +36,8 @@ class TraceQuestion:
         """The question that `request` sent, from what stands under `trace`."""
         until = fields["until"]
         return cls(**{**fields, "until": until and datetime.fromisoformat(until)})
+
+
+def trace_id_of(run: Mapping[str, Any]) -> str:
+    """The id of the trace that a run was made of."""
+    return str(run["execution_id"]).removesuffix(f":{run['span_id']}")

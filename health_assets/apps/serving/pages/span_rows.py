@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.trace_question import trace_id_of
 
 WIDTH = 1000.0
 LEAST_WIDTH = 2.0
@@ -47,7 +48,7 @@ def rows_of(trace: Mapping[str, Any], look: Look) -> list[Row]:
 def _of_spans(trace: Mapping[str, Any]) -> list[Row]:
     """A row of each span; a failure that only the call made of it knows is its own."""
     spans, repeated, failed = trace["spans"], set(trace["repeated"]), trace["failed_calls"]
-    trace_id = trace["run"]["execution_id"].removesuffix(f":{trace['run']['span_id']}")
+    trace_id = trace_id_of(trace["run"])
     rows = []
     for span in _dicts(spans):
         call_id = f"{trace_id}:{span['span_id']}"
