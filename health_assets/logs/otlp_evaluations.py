@@ -6,27 +6,24 @@ of a score, which the targets file decides (`core.evaluators`).
 The explanation of a result is not read.
 """
 
-from health_assets.core.hours import END_S, FIRST_S
 from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
+from health_assets.logs.otlp_fields import ATTRIBUTES, FIRST_NS, LAST_NS, hex_id, nanoseconds
 from health_assets.logs.otlp_lines import EVALUATION_EVENT, LOGS_START, UNSERVED_REASON, camel_keys
 from health_assets.logs.redacting import cut
 
-_VALUE = '{"stringValue": "VARCHAR", "intValue": "VARCHAR", "doubleValue": "VARCHAR", "boolValue": "VARCHAR"}'
-_ATTRIBUTES = f'[{{"key": "VARCHAR", "value": {_VALUE}}}]'
-_EVENT = f'{{"name": "VARCHAR", "timeUnixNano": "VARCHAR", "attributes": {_ATTRIBUTES}}}'
+_EVENT = f'{{"name": "VARCHAR", "timeUnixNano": "VARCHAR", "attributes": {ATTRIBUTES}}}'
 _SPAN = f'{{"traceId": "VARCHAR", "spanId": "VARCHAR", "events": [{_EVENT}]}}'
 _RECORD = f"""{{
     "eventName": "VARCHAR", "timeUnixNano": "VARCHAR", "observedTimeUnixNano": "VARCHAR", "traceId": "VARCHAR",
-    "spanId": "VARCHAR", "attributes": {_ATTRIBUTES}
+    "spanId": "VARCHAR", "attributes": {ATTRIBUTES}
 }}"""
 _LINE = f"""{{
     "resourceSpans": [{{"scopeSpans": [{{"spans": [{_SPAN}]}}]}}],
     "resourceLogs": [{{"scopeLogs": [{{"logRecords": [{_RECORD}]}}]}}]
 }}"""
 NOT_USED = UNSERVED_REASON.format(what="logs", field="resourceLogs")
-_FIRST_NS, _LAST_NS = FIRST_S * 10**9, END_S * 10**9
 _COLUMNS = "name, evaluated_at, execution_id, agent_id, agent_id_reported, session_id, value, label, place_in_line"
 _NAMES = {"name": "gen_ai.evaluation.name", "session_id": "gen_ai.conversation.id"}
 
@@ -45,54 +42,54 @@ def parsed_evaluations(lines: str, limits: Limits) -> str:
         A SELECT with the columns that rows of `otlp.parsed_spans` have in common, and those of `evaluations`.
     """
     return f"""
-    WITH spelled AS (
+    WITH camel_lines AS (
         SELECT file_id, line_number, line, fault, {camel_keys("line")} AS json,
             regexp_matches(line, '{LOGS_START}') AS is_log
         FROM {lines}
-    ), read AS (
-        SELECT *, CASE WHEN fault IS NULL THEN TRY(json_transform(json, '{_LINE}')) END AS tokens FROM spelled
-    ), good AS (
-        SELECT file_id, line_number, tokens FROM read WHERE tokens IS NOT NULL
-    ), {_of_logs()}, {_of_spans()}, results AS (
-        SELECT * FROM of_logs UNION ALL SELECT * FROM of_spans
-    ), looked_up AS (
+    ), parsed_lines AS (
+        SELECT *, CASE WHEN fault IS NULL THEN TRY(json_transform(json, '{_LINE}')) END AS tokens FROM camel_lines
+    ), valid_lines AS (
+        SELECT file_id, line_number, tokens FROM parsed_lines WHERE tokens IS NOT NULL
+    ), {_log_results()}, {_span_results()}, results AS (
+        SELECT * FROM log_results UNION ALL SELECT * FROM span_results
+    ), results_with_attributes AS (
         SELECT file_id, line_number, place, place_in_line, part, trace_id AS stated_trace, span_id AS stated_span,
             nullif({_attribute("gen_ai.evaluation.name")}, '') AS name,
             {_attribute("gen_ai.evaluation.score.value")} AS score,
             nullif({_attribute("gen_ai.evaluation.score.label")}, '') AS label,
             coalesce(nullif({_attribute("gen_ai.conversation.id")}, ''), nullif({_attribute("session.id")}, ''))
                 AS session_id,
-            {_id("trace_id", 32)} AS trace, {_id("span_id", 16)} AS span, stated_ns,
-            CASE WHEN regexp_full_match(stated_ns, '[0-9]{{1,19}}') THEN TRY_CAST(stated_ns AS BIGINT) END AS ns
+            {hex_id("trace_id", 32)} AS trace, {hex_id("span_id", 16)} AS span, stated_ns,
+            {nanoseconds("stated_ns")} AS ns
         FROM results
-    ), typed AS (
+    ), typed_results AS (
         SELECT *, make_timestamptz(ns // 1000) AS evaluated_at, trace || coalesce(':' || span, '') AS execution_id,
             NULL::VARCHAR AS agent_id, NULL::VARCHAR AS agent_id_reported,
             CASE score WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0
                 ELSE CASE WHEN isfinite(TRY_CAST(score AS DOUBLE)) THEN TRY_CAST(score AS DOUBLE) END END AS value,
             {_reason()} AS first_reason
-        FROM looked_up
-    ), timed AS (
+        FROM results_with_attributes
+    ), results_with_reasons AS (
         SELECT *, first_reason IS NULL AND evaluated_at > {limits.until_sql} AS is_early,
             CASE WHEN is_early THEN 'timeUnixNano {IN_THE_FUTURE}, not ' || stated_ns ELSE first_reason END
                 || ', in ' || part || ' ' || place AS reason
-        FROM typed
-    ), told AS (
+        FROM typed_results
+    ), result_rows AS (
         SELECT file_id, line_number, {_COLUMNS}, place AS position, reason,
             CASE WHEN is_early THEN evaluated_at END AS future_at,
             CASE WHEN reason IS NOT NULL THEN to_json({{
                 'name': name, 'traceId': stated_trace, 'spanId': stated_span, 'timeUnixNano': stated_ns
             }})::VARCHAR END AS raw
-        FROM timed
+        FROM results_with_reasons
         UNION ALL BY NAME
         SELECT file_id, line_number, '' AS position, {_line_reason()} AS reason, '' AS raw
-        FROM read ANTI JOIN of_logs USING (file_id, line_number) WHERE is_log
+        FROM parsed_lines ANTI JOIN log_results USING (file_id, line_number) WHERE is_log
     )
     SELECT * EXCLUDE (raw), CASE WHEN reason IS NULL THEN 'evaluation' ELSE 'rejected' END AS record_type,
         {cut("raw", READ_TEXT_BYTES)} AS raw, hash(line_number, {_COLUMNS}, position, reason, raw) AS fingerprint,
         CASE WHEN evaluated_at <= {limits.until_sql}
             THEN make_timestamptz(epoch_us(evaluated_at) // 3_600_000_000 * 3_600_000_000) END AS hour
-    FROM told
+    FROM result_rows
     """
 
 
@@ -102,7 +99,7 @@ def _items(prefix: str, resources: str, scopes: str, items: str) -> str:
     {prefix}_resources AS (
         SELECT file_id, line_number, unnest(tokens.{resources}) AS resource,
             generate_subscripts(tokens.{resources}, 1) AS resource_number
-        FROM good
+        FROM valid_lines
     ), {prefix}_scopes AS (
         SELECT file_id, line_number, resource_number, unnest(resource.{scopes}) AS scope,
             generate_subscripts(resource.{scopes}, 1) AS scope_number
@@ -118,10 +115,10 @@ def _items(prefix: str, resources: str, scopes: str, items: str) -> str:
     )"""
 
 
-def _of_logs() -> str:
+def _log_results() -> str:
     """SQL of the log records of good lines that are results."""
     return f"""
-    {_items("log", "resourceLogs", "scopeLogs", "logRecords")}, of_logs AS (
+    {_items("log", "resourceLogs", "scopeLogs", "logRecords")}, log_results AS (
         SELECT file_id, line_number, place, place AS place_in_line, 'log record' AS part,
             item.traceId AS trace_id, item.spanId AS span_id,
             CASE WHEN coalesce(item.timeUnixNano, '0') = '0' THEN item.observedTimeUnixNano ELSE item.timeUnixNano END
@@ -133,14 +130,14 @@ def _of_logs() -> str:
     )"""
 
 
-def _of_spans() -> str:
+def _span_results() -> str:
     """SQL of the events of spans of good lines that are results."""
     return f"""
     {_items("span", "resourceSpans", "scopeSpans", "spans")}, span_events AS (
         SELECT file_id, line_number, place, item.traceId AS trace_id, item.spanId AS span_id,
             unnest(item.events) AS event, generate_subscripts(item.events, 1) AS event_number
         FROM span_items
-    ), of_spans AS (
+    ), span_results AS (
         SELECT file_id, line_number, place, place || '.' || (event_number - 1) AS place_in_line, 'span' AS part,
             trace_id, span_id, event.timeUnixNano AS stated_ns, event.attributes AS attributes
         FROM span_events WHERE event.name = '{EVALUATION_EVENT}'
@@ -155,12 +152,6 @@ def _line_reason() -> str:
 def _attribute(key: str, attributes: str = "attributes") -> str:
     value = f"list_filter({attributes}, lambda one: one.key = '{key}')[1].value"
     return f"coalesce({value}.stringValue, {value}.doubleValue, {value}.intValue, {value}.boolValue)"
-
-
-def _id(field: str, digits: int) -> str:
-    """The id in lower case; null where it is none, or is all zeros."""
-    return f"""CASE WHEN regexp_full_match({field}, '[0-9a-fA-F]{{{digits}}}') AND {field} <> '{"0" * digits}'
-        THEN lower({field}) END"""
 
 
 def _reason() -> str:
@@ -179,7 +170,7 @@ def _reason() -> str:
     branches.append(("coalesce(stated_ns, '0') = '0'", "'timeUnixNano is missing'"))
     branches.append(
         (
-            f"(ns >= {_FIRST_NS} AND ns < {_LAST_NS}) IS NOT TRUE",
+            f"(ns >= {FIRST_NS} AND ns < {LAST_NS}) IS NOT TRUE",
             "'timeUnixNano must be whole nanoseconds since 1970 in the years 2000 to 2099, not ' || "
             f"stated_ns[1:{READ_CHARACTERS}]",
         )
