@@ -6,10 +6,9 @@ of a score, which the targets file decides (`core.evaluators`).
 The explanation of a result is not read.
 """
 
-from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
-from health_assets.logs.otlp_fields import ATTRIBUTES, FIRST_NS, LAST_NS, hex_id, nanoseconds
+from health_assets.logs.otlp_fields import ATTRIBUTES, hex_id, name_rule, nanoseconds, reason_of, time_rule
 from health_assets.logs.otlp_lines import EVALUATION_EVENT, LOGS_START, UNSERVED_REASON, camel_keys
 from health_assets.logs.redacting import cut
 
@@ -156,30 +155,18 @@ def _attribute(key: str, attributes: str = "attributes") -> str:
 
 def _reason() -> str:
     """The reason why a result cannot be used; null if it can."""
-    branches = [("name IS NULL", "'gen_ai.evaluation.name is missing'")]
+    rules = [("name IS NULL", "'gen_ai.evaluation.name is missing'")]
     for stated, found, field, digits in (
         ("stated_trace", "trace", "traceId", 32),
         ("stated_span", "span", "spanId", 16),
     ):
-        branches.append(
+        rules.append(
             (
                 f"{found} IS NULL AND ltrim({stated}, '0') <> ''",
                 f"'{field} must be {digits} hexadecimal digits, not ' || {stated}[1:{READ_CHARACTERS}]",
             )
         )
-    branches.append(("coalesce(stated_ns, '0') = '0'", "'timeUnixNano is missing'"))
-    branches.append(
-        (
-            f"(ns >= {FIRST_NS} AND ns < {LAST_NS}) IS NOT TRUE",
-            "'timeUnixNano must be whole nanoseconds since 1970 in the years 2000 to 2099, not ' || "
-            f"stated_ns[1:{READ_CHARACTERS}]",
-        )
-    )
-    branches += [
-        (
-            f"strlen({column}) > {MOST_NAME_BYTES}",
-            f"'{told} must be at most 1 KiB long, not ' || printf('%,d', strlen({column})) || ' bytes'",
-        )
-        for column, told in _NAMES.items()
-    ]
-    return f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in branches)} END"
+    rules.append(("coalesce(stated_ns, '0') = '0'", "'timeUnixNano is missing'"))
+    rules.append(time_rule("timeUnixNano", "stated_ns", "ns"))
+    rules += [name_rule(column, told) for column, told in _NAMES.items()]
+    return reason_of(rules)

@@ -1,9 +1,8 @@
 """Why lines and spans of OTLP-JSON are rejected, as SQL of their reasons in the queries of `otlp`."""
 
-from health_assets.core.text_limits import MOST_NAME_BYTES
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS
 from health_assets.logs.limits import IN_THE_FUTURE
-from health_assets.logs.otlp_fields import FIRST_NS, LAST_NS
+from health_assets.logs.otlp_fields import name_rule, reason_of, time_rule
 from health_assets.logs.otlp_lines import UNSERVED_REASON
 from health_assets.logs.otlp_repeats import repeats_in_span, repeats_in_status, told_ambiguous
 
@@ -40,8 +39,7 @@ CASE WHEN is_open THEN 'startTimeUnixNano' ELSE 'endTimeUnixNano' END || ' {IN_T
 def span_reason() -> str:
     """The reason why a span cannot be used; null if it can."""
     no_id = "'{field} must be {digits} hexadecimal digits that are not all zero, not ' || {shown}"
-    no_time = "'{field} must be whole nanoseconds since 1970 in the years 2000 to 2099, not ' || {shown}"
-    branches = [
+    rules = [
         (
             "span IS NULL OR json_type(text) <> 'OBJECT'",
             "'a span must be an object, not ' || coalesce(text::VARCHAR, 'null')[1:100]",
@@ -53,23 +51,22 @@ def span_reason() -> str:
             "'attributes must be a list, not ' || (json_extract(text, '$.attributes')::VARCHAR)[1:100]",
         ),
     ]
-    branches.append(("ambiguous_of_resource IS NOT NULL", told_ambiguous("ambiguous_of_resource", " of the resource")))
-    branches.append(("ambiguous IS NOT NULL", told_ambiguous("ambiguous")))
+    rules.append(("ambiguous_of_resource IS NOT NULL", told_ambiguous("ambiguous_of_resource", " of the resource")))
+    rules.append(("ambiguous IS NOT NULL", told_ambiguous("ambiguous")))
     for field, column, digits in (("traceId", "trace_id", 32), ("spanId", "span_id", 16)):
-        branches.append((f"span.{field} IS NULL OR span.{field} = ''", f"'{field} is missing'"))
-        branches.append((f"{column} IS NULL", no_id.format(field=field, digits=digits, shown=_shown(field))))
-    branches.append(
+        rules.append((f"span.{field} IS NULL OR span.{field} = ''", f"'{field} is missing'"))
+        rules.append((f"{column} IS NULL", no_id.format(field=field, digits=digits, shown=_shown(field))))
+    rules.append(
         (
             "parent_span_id IS NULL AND span.parentSpanId <> '' AND ltrim(span.parentSpanId, '0') <> ''",
             no_id.format(field="parentSpanId", digits=16, shown=_shown("parentSpanId")),
         )
     )
-    branches.append(("coalesce(span.startTimeUnixNano, '0') = '0'", "'startTimeUnixNano is missing'"))
+    rules.append(("coalesce(span.startTimeUnixNano, '0') = '0'", "'startTimeUnixNano is missing'"))
     for field, column in (("startTimeUnixNano", "start_ns"), ("endTimeUnixNano", "end_ns")):
-        is_possible = f"{column} >= {FIRST_NS} AND {column} < {LAST_NS}"
-        branches.append((f"({is_possible}) IS NOT TRUE", no_time.format(field=field, shown=_shown(field))))
-    branches.append(("end_ns < start_ns", "'endTimeUnixNano is before startTimeUnixNano'"))
-    branches.append(
+        rules.append(time_rule(field, f"span.{field}", column))
+    rules.append(("end_ns < start_ns", "'endTimeUnixNano is before startTimeUnixNano'"))
+    rules.append(
         (
             "span.status IS NOT NULL AND NOT starts_with(span.status::VARCHAR, '{')",
             f"'status must be an object, not ' || (span.status::VARCHAR)[1:{READ_CHARACTERS}]",
@@ -77,18 +74,13 @@ def span_reason() -> str:
     )
     codes = ", ".join(STATUS_CODES)
     no_code = f"'status.code must be one of {codes}, not ' || status.code[1:{READ_CHARACTERS}]"
-    branches.append(("status_code IS NULL", no_code))
-    return f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in branches)} END"
+    rules.append(("status_code IS NULL", no_code))
+    return reason_of(rules)
 
 
 def reason_of_names() -> str:
     """The reason why the names of a span cannot be taken; null if they can."""
-    branches = " ".join(
-        f"WHEN strlen({column}) > {MOST_NAME_BYTES} THEN "
-        f"'{told} must be at most 1 KiB long, not ' || printf('%,d', strlen({column})) || ' bytes'"
-        for column, told in _NAMES.items()
-    )
-    return f"CASE {branches} END"
+    return reason_of(name_rule(column, told) for column, told in _NAMES.items())
 
 
 def _shown(field: str) -> str:
