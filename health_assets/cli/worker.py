@@ -96,7 +96,9 @@ class Worker:
         """When hours were made that failed, by the monotonic clock."""
         self._loaded: IngestReport | None = None
         """The report of what was loaded since the last run, which the next one checks."""
-        self._due_problem, self._alerts_problem, self._publishing_problem = (OngoingProblem() for _ in range(3))
+        self._due_problem = OngoingProblem()
+        self._alerts_problem = OngoingProblem()
+        self._publishing_problem = OngoingProblem()
         self._is_published = False
         """Whether the last run published; a worker before this one may have been stopped."""
         self._quiet: QuietTick | None = None
