@@ -6,8 +6,8 @@ import pytest
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.span_summary import SpanSummary, summarize_spans
+from health_assets_tests.support.log_histories import Histories, LogFolder, Outcomes, Steps
 from health_assets_tests.support.logs_made import START
-from health_assets_tests.support.shared_ingests import SharedIngests, SharedProject, Steps
 from health_assets_tests.support.traces_made import agent, attributes, chat, otlp_line, span, tool, workflow
 
 AT = START + HOUR / 2
@@ -16,30 +16,31 @@ LATER = AT + HOUR / 3600
 LANGGRAPH = "langgraph.errors.GraphInterrupt"
 HAYSTACK = "haystack_experimental.components.agents.human_in_the_loop.errors.HITLBreakpointException"
 
-
-SPANS = SharedIngests(FIRST)
+HISTORIES = Histories(FIRST, has_rebuilds=False)
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exception | None]:
-    return SPANS.run(tmp_path_factory.mktemp("spans"))
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return HISTORIES.run(tmp_path_factory.mktemp("spans"))
 
 
-def ingested(project: SharedProject, *spans: dict[str, Any], **line: Any) -> Steps:
+def ingested(log: LogFolder, *spans: dict[str, Any], **line: Any) -> Steps:
     """The rows of these spans, whose traces are those of one test."""
-    project.write_log("traces.jsonl", [otlp_line(*own_traces(project, *spans), **line)], modified=AT)
+    write(log, "traces.jsonl", *spans, **line)
     yield
-    tables = project.tables(names=["executions", "model_calls", "tool_calls", "spans", "rejected_records"])
+    tables = log.tables(["executions", "model_calls", "tool_calls", "spans", "rejected_records"])
     assert tables["rejected_records"] == []
     return tables
 
 
-def own_traces(project: SharedProject, *spans: dict[str, Any]) -> list[dict[str, Any]]:
-    return [span | {"traceId": f"{project.number:016x}{span['traceId'][16:]}"} for span in spans]
+def write(log: LogFolder, name: str, *spans: dict[str, Any], **line: Any) -> None:
+    """Write a line of spans, in traces that no other test has."""
+    own = [span | {"traceId": f"{int(log.name):016x}{span['traceId'][16:]}"} for span in spans]
+    log.write(name, f"{otlp_line(*own, **line)}\n".encode(), modified=AT)
 
 
-def told(project: SharedProject) -> SpanSummary:
-    with project.warehouse.read() as session:
+def told(log: LogFolder) -> SpanSummary:
+    with log.session() as session:
         reading = summarize_spans(session, FIRST)
     assert reading is not None
     return reading
@@ -60,12 +61,12 @@ def raised(*types: str) -> list[dict[str, Any]]:
 # -- kinds ---------------------------------------------------------------------------------------------------------------
 
 
-@SPANS.test
-def test_an_agents_run_that_states_the_operation_chat_is_an_agents_run(project: SharedProject) -> Steps:
+@HISTORIES.test
+def test_an_agents_run_that_states_the_operation_chat_is_an_agents_run(log: LogFolder) -> Steps:
     """As .NET's agent framework writes it: its name and its agent's name outweigh the operation."""
     named = {"gen_ai__operation__name": "chat", "gen_ai__agent__name": "Language Agent", "gen_ai__request__model": "m"}
     tables = yield from ingested(
-        project,
+        log,
         span(1, 1, AT, name="invoke_agent Language Agent", **named),
         tool(1, 2, AT, 1, gen_ai__tool__name="translate"),
         span(2, 1, AT, name="invoke_agent Language Agent", error__type="HttpRequestException", **named),
@@ -73,16 +74,16 @@ def test_an_agents_run_that_states_the_operation_chat_is_an_agents_run(project: 
     found = sorted((row["agent_id"], row["status"], row["actions"]) for row in tables["executions"])
     assert found == [("Language Agent", "failure", None), ("Language Agent", "success", ["translate"])]
     assert tables["model_calls"] == []
-    assert told(project).warnings == ["2 spans: taken for agent, not for what gen_ai.operation.name chat says"]
+    assert told(log).warnings == ["2 spans: taken for agent, not for what gen_ai.operation.name chat says"]
 
 
-@SPANS.test
-def test_a_call_to_an_mcp_server_is_one_tool_call_whoever_tells_of_it(project: SharedProject) -> Steps:
+@HISTORIES.test
+def test_a_call_to_an_mcp_server_is_one_tool_call_whoever_tells_of_it(log: LogFolder) -> Steps:
     """The framework, the client and the server each write a span of the first call, the client alone of the second."""
     called = {"mcp__method__name": "tools/call", "name": "tools/call get_weather", "gen_ai__tool__name": "get_weather"}
     failed = {"error__type": "tool_error", "status": {"code": 2}}
     tables = yield from ingested(
-        project,
+        log,
         agent(1, 1, AT),
         span(1, 2, AT, 1, name="initialize", mcp__method__name="initialize"),
         tool(1, 3, AT, 1, name="execute_tool get_weather", gen_ai__tool__name="get_weather"),
@@ -100,10 +101,10 @@ def test_a_call_to_an_mcp_server_is_one_tool_call_whoever_tells_of_it(project: S
     assert [sorted(row["actions"]) for row in tables["executions"]] == [["get_weather", "search"]]
 
 
-@SPANS.test
-def test_a_step_between_two_spans_of_one_call_leaves_it_one_call(project: SharedProject) -> Steps:
+@HISTORIES.test
+def test_a_step_between_two_spans_of_one_call_leaves_it_one_call(log: LogFolder) -> Steps:
     tables = yield from ingested(
-        project,
+        log,
         agent(1, 1, AT),
         tool(1, 2, AT, 1),
         span(1, 3, AT, 2, openinference__span__kind="RETRIEVER"),
@@ -174,21 +175,21 @@ KINDS: list[tuple[dict[str, Any], str, str | None]] = [
 ]
 
 
-@SPANS.test
+@HISTORIES.test
 @pytest.mark.parametrize(("values", "kind", "overruled"), KINDS)
 def test_two_that_agree_outweigh_the_attribute_that_states_the_kind(
-    project: SharedProject, values: dict[str, Any], kind: str, overruled: str | None
+    log: LogFolder, values: dict[str, Any], kind: str, overruled: str | None
 ) -> Steps:
-    [row] = (yield from ingested(project, span(1, 1, AT, **values)))["spans"]
+    [row] = (yield from ingested(log, span(1, 1, AT, **values)))["spans"]
     remark = overruled and f"taken for {kind}, not for what {overruled} says"
     assert (row["kind"], row["remark"]) == (kind, remark)
 
 
-@SPANS.test
-def test_what_a_framework_writes_besides_its_tools_is_no_tool(project: SharedProject) -> Steps:
+@HISTORIES.test
+def test_what_a_framework_writes_besides_its_tools_is_no_tool(log: LogFolder) -> Steps:
     """Google's ADK writes one span more where it calls tools at once."""
     tables = yield from ingested(
-        project,
+        log,
         agent(1, 1, AT),
         tool(1, 2, AT, 1, gen_ai__tool__name="get_weather"),
         tool(1, 3, LATER, 1, gen_ai__tool__name="get_flights", error__type="ConnectionError"),
@@ -199,15 +200,15 @@ def test_what_a_framework_writes_besides_its_tools_is_no_tool(project: SharedPro
         ("get_weather", "success"),
     ]
     assert tables["executions"][0]["actions"] == ["get_weather", "get_flights"]
-    assert told(project).unused == {"span for bookkeeping of its framework": 1}
+    assert told(log).unused == {"span for bookkeeping of its framework": 1}
 
 
-@SPANS.test
-def test_what_logfire_writes_when_a_span_starts_is_no_work(project: SharedProject) -> Steps:
+@HISTORIES.test
+def test_what_logfire_writes_when_a_span_starts_is_no_work(log: LogFolder) -> Steps:
     """It is a span of its own below the real one, with all that is known by then and no duration."""
     pending = {"runtime_s": 0, "logfire__span_type": "pending_span", "logfire__pending_parent_id": "0" * 16}
     tables = yield from ingested(
-        project,
+        log,
         agent(1, 1, AT, error__type="ValueError"),
         agent(1, 11, AT, 1, **pending),
         chat(1, 2, AT, 1, runtime_s=2, gen_ai__usage__input_tokens=5),
@@ -218,13 +219,13 @@ def test_what_logfire_writes_when_a_span_starts_is_no_work(project: SharedProjec
     assert [(row["status"], row["actions"]) for row in tables["executions"]] == [("failure", ["search"])]
     assert [(row["latency_ms"], row["input_tokens"]) for row in tables["model_calls"]] == [(2000, 5)]
     assert [(row["latency_ms"], row["status"]) for row in tables["tool_calls"]] == [(3000, "failure")]
-    assert told(project).unused == {"span for bookkeeping of its framework": 3}
+    assert told(log).unused == {"span for bookkeeping of its framework": 3}
 
 
-@SPANS.test
-def test_an_agent_that_only_a_call_names_is_the_calls_agent(project: SharedProject) -> Steps:
+@HISTORIES.test
+def test_an_agent_that_only_a_call_names_is_the_calls_agent(log: LogFolder) -> Steps:
     tables = yield from ingested(
-        project,
+        log,
         chat(1, 1, AT, gen_ai__agent__name="helper"),
         tool(2, 1, AT, gen_ai__agent__name="helper"),
         agent(3, 1, AT, gen_ai__agent__name="boss"),
@@ -238,17 +239,15 @@ def test_an_agent_that_only_a_call_names_is_the_calls_agent(project: SharedProje
 # -- workflows -----------------------------------------------------------------------------------------------------------
 
 
-@SPANS.test
+@HISTORIES.test
 @pytest.mark.parametrize("operation", ["invoke_workflow", "handle_conversation_turn"])
 @pytest.mark.parametrize("name", ["gen_ai__agent__name", "gen_ai__workflow__name"])
-def test_two_agents_that_hand_over_below_a_workflow_both_count(
-    project: SharedProject, operation: str, name: str
-) -> Steps:
+def test_two_agents_that_hand_over_below_a_workflow_both_count(log: LogFolder, operation: str, name: str) -> Steps:
     """By the newer conventions the workflow has its name where agents have theirs, and by the older ones apart."""
     around = {"gen_ai__operation__name": operation, name: "support", "gen_ai__conversation__id": "c"}
     nested = {"gen_ai__invocation__is_nested": True}
     tables = yield from ingested(
-        project,
+        log,
         span(1, 1, LATER, **around),
         agent(1, 2, AT, 1, gen_ai__agent__name="triage", **nested),
         agent(1, 3, LATER, 1, gen_ai__agent__name="billing", **nested),
@@ -258,17 +257,17 @@ def test_two_agents_that_hand_over_below_a_workflow_both_count(
     found = sorted((row["agent_id"], row["session_id"]) for row in tables["executions"])
     assert found == [("billing", "c"), ("triage", "c")]
     assert [row["agent_id"] for row in tables["model_calls"]] == ["billing"]
-    assert told(project).unused == {
+    assert told(log).unused == {
         "agent span inside another agent's run": 1,
         "workflow span around agents' runs or inside another run": 1,
     }
 
 
-@SPANS.test
+@HISTORIES.test
 @pytest.mark.parametrize("name", ["gen_ai__agent__name", "gen_ai__workflow__name"])
-def test_a_workflow_without_agents_is_an_execution_itself(project: SharedProject, name: str) -> Steps:
+def test_a_workflow_without_agents_is_an_execution_itself(log: LogFolder, name: str) -> Steps:
     tables = yield from ingested(
-        project,
+        log,
         span(1, 1, AT, gen_ai__operation__name="invoke_workflow", **{name: "rag"}),
         workflow(1, 2, AT, 1),
         chat(1, 3, AT, 2),
@@ -277,9 +276,9 @@ def test_a_workflow_without_agents_is_an_execution_itself(project: SharedProject
     assert tables["model_calls"][0]["agent_id"] == "rag"
 
 
-@SPANS.test
-def test_an_error_of_a_workflow_that_no_agent_below_it_has_is_theirs(project: SharedProject) -> Steps:
-    tables = yield from ingested(project, workflow(1, 1, AT, error__type="GraphRecursionError"), agent(1, 2, AT, 1))
+@HISTORIES.test
+def test_an_error_of_a_workflow_that_no_agent_below_it_has_is_theirs(log: LogFolder) -> Steps:
+    tables = yield from ingested(log, workflow(1, 1, AT, error__type="GraphRecursionError"), agent(1, 2, AT, 1))
     assert [(row["agent_id"], row["error"]) for row in tables["executions"]] == [("planner", "GraphRecursionError")]
 
 
@@ -330,24 +329,24 @@ def with_events(values: dict[str, Any]) -> list[dict[str, Any]]:
     return [one | {"events": events} if events else one for one in made]
 
 
-@SPANS.test
+@HISTORIES.test
 @pytest.mark.parametrize("values", NO_FAILURES)
 def test_waiting_for_a_person_and_handing_over_are_no_failures_wherever_they_are_told(
-    project: SharedProject, values: dict[str, Any]
+    log: LogFolder, values: dict[str, Any]
 ) -> Steps:
-    tables = yield from ingested(project, *with_events(values))
+    tables = yield from ingested(log, *with_events(values))
     assert [row["status"] for row in tables["executions"] + tables["tool_calls"]] == ["success", "success"]
-    assert told(project).warnings == [
+    assert told(log).warnings == [
         "2 spans: an error by which its framework waits, hands over or ends a stream, which is no failure"
     ]
 
 
-@SPANS.test
+@HISTORIES.test
 @pytest.mark.parametrize("values", FAILURES)
-def test_any_other_error_is_a_failure(project: SharedProject, values: dict[str, Any]) -> Steps:
-    tables = yield from ingested(project, *with_events(values))
+def test_any_other_error_is_a_failure(log: LogFolder, values: dict[str, Any]) -> Steps:
+    tables = yield from ingested(log, *with_events(values))
     assert [row["status"] for row in tables["executions"] + tables["tool_calls"]] == ["failure", "failure"]
-    assert told(project).warnings == []
+    assert told(log).warnings == []
 
 
 # -- Claude Code ---------------------------------------------------------------------------------------------------------
@@ -358,11 +357,11 @@ def of_claude(trace: int, number: int, span_type: str, parent: int | None = None
     return span(trace, number, AT, parent, **own, **values)
 
 
-@SPANS.test
-def test_the_spans_of_claude_code_are_what_they_are(project: SharedProject) -> Steps:
+@HISTORIES.test
+def test_the_spans_of_claude_code_are_what_they_are(log: LogFolder) -> Steps:
     model = {"model": "claude-opus-5", "gen_ai__system": "anthropic", "gen_ai__request__model": "claude-opus-5"}
     tables = yield from ingested(
-        project,
+        log,
         of_claude(1, 1, "interaction"),
         of_claude(1, 2, "llm_request", 1, **model, input_tokens=2, output_tokens=1200, cache_read_tokens=84562,
                   cache_creation_tokens=7096, success=True),
@@ -389,41 +388,39 @@ def test_the_spans_of_claude_code_are_what_they_are(project: SharedProject) -> S
     }
 
 
-@SPANS.test
-def test_flat_names_mean_nothing_on_the_spans_of_others(project: SharedProject) -> Steps:
-    [call] = (yield from ingested(project, chat(1, 1, AT, success=False, error="x", model="y", input_tokens=5)))[
-        "model_calls"
-    ]
+@HISTORIES.test
+def test_flat_names_mean_nothing_on_the_spans_of_others(log: LogFolder) -> Steps:
+    tables = yield from ingested(log, chat(1, 1, AT, success=False, error="x", model="y", input_tokens=5))
+    [call] = tables["model_calls"]
     assert (call["status"], call["model"], call["input_tokens"]) == ("success", "m1", None)
 
 
 # -- spans that have not ended -----------------------------------------------------------------------------------------
 
 
-@SPANS.test
+@HISTORIES.test
 @pytest.mark.parametrize("end", [None, "0", 0])
-def test_a_span_without_an_end_runs_still_and_counts_once_it_has_one(project: SharedProject, end: Any) -> Steps:
+def test_a_span_without_an_end_runs_still_and_counts_once_it_has_one(log: LogFolder, end: Any) -> Steps:
     running = {**agent(1, 1, AT, runtime_s=60), "endTimeUnixNano": end}
-    tables = yield from ingested(project, running, chat(1, 2, AT, 1))
+    tables = yield from ingested(log, running, chat(1, 2, AT, 1))
     assert (tables["executions"], len(tables["model_calls"])) == ([], 1)
     assert [row["remark"] for row in tables["spans"] if row["span_id"].endswith("1")] == ["no end"]
     text = "span without an end in these hours, which counts once a log has its end"
-    assert told(project).unused == {text: 1}
-    ended = own_traces(project, agent(1, 1, AT, runtime_s=60))
-    project.write_log("later.jsonl", [otlp_line(*ended)], modified=AT)
+    assert told(log).unused == {text: 1}
+    write(log, "later.jsonl", agent(1, 1, AT, runtime_s=60))
     yield
-    assert [row["runtime_s"] for row in project.rows("executions")] == [60.0]
-    assert [row["agent_id"] for row in project.rows("model_calls")] == ["planner"]
-    assert told(project).unused == {"span that came more than once": 1}
+    assert [row["runtime_s"] for row in log.rows("executions")] == [60.0]
+    assert [row["agent_id"] for row in log.rows("model_calls")] == ["planner"]
+    assert told(log).unused == {"span that came more than once": 1}
 
 
-@SPANS.test
-def test_a_span_that_ended_at_once_counts_whichever_file_comes_last(project: SharedProject) -> Steps:
-    [ended] = own_traces(project, agent(1, 1, AT, runtime_s=0))
-    project.write_log("a.jsonl", [otlp_line(ended)], modified=AT)
-    project.write_log("b.jsonl", [otlp_line({**ended, "endTimeUnixNano": "0"})], modified=AT)
+@HISTORIES.test
+def test_a_span_that_ended_at_once_counts_whichever_file_comes_last(log: LogFolder) -> Steps:
+    ended = agent(1, 1, AT, runtime_s=0)
+    write(log, "a.jsonl", ended)
+    write(log, "b.jsonl", {**ended, "endTimeUnixNano": "0"})
     yield
-    assert len(project.rows("executions")) == 1
+    assert len(log.rows("executions")) == 1
 
 
 # -- tokens --------------------------------------------------------------------------------------------------------------
@@ -448,17 +445,17 @@ TOKENS: list[tuple[dict[str, Any], int, str | None]] = [
 ]
 
 
-@SPANS.test
+@HISTORIES.test
 @pytest.mark.parametrize(("values", "expected", "remark"), TOKENS)
 def test_input_tokens_hold_the_cached_ones_whoever_wrote_them(
-    project: SharedProject, values: dict[str, Any], expected: int, remark: str | None
+    log: LogFolder, values: dict[str, Any], expected: int, remark: str | None
 ) -> Steps:
-    tables = yield from ingested(project, chat(1, 1, AT, gen_ai__usage__input_tokens=100, **values))
+    tables = yield from ingested(log, chat(1, 1, AT, gen_ai__usage__input_tokens=100, **values))
     assert [row["input_tokens"] for row in tables["model_calls"]] == [expected]
     assert [row["remark"] for row in tables["spans"]] == [remark]
     cached = [value for name, value in values.items() if "cache_read" in name]
     assert [tables["spans"][0]["cache_read_tokens"]] == cached
-    warnings = [one for one in told(project).warnings if "tokens" in one]
+    warnings = [one for one in told(log).warnings if "tokens" in one]
     assert warnings == ([f"1 span: {remark}"] if remark else [])
 
 
@@ -469,7 +466,7 @@ IMPOSSIBLE_REASONING = "more reasoning tokens than output_tokens, left as they a
 TOTAL = "gen_ai__usage__total_tokens"
 
 
-@SPANS.test
+@HISTORIES.test
 @pytest.mark.parametrize(
     ("values", "expected", "remark"),
     [
@@ -484,30 +481,29 @@ TOTAL = "gen_ai__usage__total_tokens"
     ],
 )
 def test_output_tokens_hold_those_of_reasoning_whoever_wrote_them(
-    project: SharedProject, values: dict[str, Any], expected: int, remark: str | None
+    log: LogFolder, values: dict[str, Any], expected: int, remark: str | None
 ) -> Steps:
     used = {"gen_ai__usage__input_tokens": 100, "gen_ai__usage__output_tokens": 20}
-    tables = yield from ingested(project, chat(1, 1, AT, **used, **values))
+    tables = yield from ingested(log, chat(1, 1, AT, **used, **values))
     [call] = tables["model_calls"]
     assert (call["output_tokens"], call["reasoning_tokens"]) == (expected, values[REASONING])
     assert [row["remark"] for row in tables["spans"]] == [remark]
 
 
-@SPANS.test
-def test_tokens_beyond_any_number_stop_nothing(project: SharedProject) -> Steps:
+@HISTORIES.test
+def test_tokens_beyond_any_number_stop_nothing(log: LogFolder) -> Steps:
     used = {"gen_ai__usage__input_tokens": 2**63 - 1, "gen_ai__usage__output_tokens": 2**63 - 1}
     parts = {READ: 2**63 - 1, "gen_ai__usage__cache_write__input_tokens": 2**63 - 1, REASONING: 2**63 - 1}
     tables = yield from ingested(
-        project, chat(1, 1, AT, **used, **parts, **{TOTAL: 2**63 - 1, "gen_ai__system": "anthropic"})
+        log, chat(1, 1, AT, **used, **parts, **{TOTAL: 2**63 - 1, "gen_ai__system": "anthropic"})
     )
     assert len(tables["model_calls"]) == 1
 
 
-@SPANS.test
-def test_the_tokens_of_semantic_kernel_are_read_by_its_own_names(project: SharedProject) -> Steps:
+@HISTORIES.test
+def test_the_tokens_of_semantic_kernel_are_read_by_its_own_names(log: LogFolder) -> Steps:
     own = {"gen_ai__response__prompt_tokens": 12, "gen_ai__response__completion_tokens": 3}
     named = {"name": "chat.completions gpt-4o", "gen_ai__operation__name": "chat.completions"}
-    [call] = (yield from ingested(project, span(1, 1, AT, gen_ai__request__model="gpt-4o", **named, **own)))[
-        "model_calls"
-    ]
+    tables = yield from ingested(log, span(1, 1, AT, gen_ai__request__model="gpt-4o", **named, **own))
+    [call] = tables["model_calls"]
     assert (call["model"], call["input_tokens"], call["output_tokens"]) == ("gpt-4o", 12, 3)

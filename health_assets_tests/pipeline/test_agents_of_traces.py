@@ -221,9 +221,10 @@ def test_amounts_beyond_all_reason_neither_stop_a_run_nor_vanish(log: LogFolder)
     assert (row["input_tokens"], row["cost_usd"]) == (2 * 10**12, 2e9)
 
 
-@HISTORIES.test_each({"with spaces": (", ", ": "), "without": (",", ":")})
-def test_a_failure_that_langchain_caught_is_a_failed_tool_call(log: LogFolder, case: tuple[str, str]) -> Steps:
-    result = json.dumps({"kwargs": {"content": "no such city", "status": "error"}}, separators=case)
+@HISTORIES.test
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")], ids=["with spaces", "without"])
+def test_a_failure_that_langchain_caught_is_a_failed_tool_call(log: LogFolder, separators: tuple[str, str]) -> Steps:
+    result = json.dumps({"kwargs": {"content": "no such city", "status": "error"}}, separators=separators)
     spans = [
         agent(trace(log, 1), 1, AT),
         tool(trace(log, 1), 2, AT, 1, output__value=result),

@@ -125,17 +125,16 @@ def rejected_hours(log: LogFolder) -> list[datetime]:
     return [row["hour"] for row in log.rows("rejected_records")]
 
 
-@HISTORIES.test_each(
-    {
-        "blank lines": b"\n\n",
-        "a span": otlp_line(agent(1, 1, START + HOUR)).encode() + b"\n",
-        "bad lines": b"bad\n" + b"\xff\n",
-    }
+@HISTORIES.test
+@pytest.mark.parametrize(
+    "lines",
+    [b"\n\n", otlp_line(agent(1, 1, START + HOUR)).encode() + b"\n", b"bad\n" + b"\xff\n"],
+    ids=["blank lines", "a span", "bad lines"],
 )
-def test_a_log_may_grow_by_blank_lines_by_bad_ones_and_by_spans(log: LogFolder, case: bytes) -> Steps:
+def test_a_log_may_grow_by_blank_lines_by_bad_ones_and_by_spans(log: LogFolder, lines: bytes) -> Steps:
     grow(log, own_triggers(log, 0, 5, hour=4))
     yield
-    grow(log, case)
+    grow(log, lines)
     assert log.lines_read((yield)) <= 2
 
 
@@ -241,7 +240,8 @@ CASES = {
 }
 
 
-@HISTORIES.test_each(CASES)
+@HISTORIES.test
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_log_is_read_as_a_whole_where_what_was_read_does_not_settle_it(log: LogFolder, case: Case) -> Steps:
     READ_AS_A_WHOLE.append(log.name)
     log.write(case.name, case.first(log), modified=MODIFIED)

@@ -127,12 +127,11 @@ WAYS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@HISTORIES.test_each(
-    {f"{way}, {'grown unseen' if grew else 'as it was'}": (way, grew) for way in WAYS for grew in (False, True)}
-)
-def test_lines_without_an_id_count_once_whatever_becomes_of_their_file(log: LogFolder, case: tuple[str, bool]) -> Steps:
+@HISTORIES.test
+@pytest.mark.parametrize("grew", [False, True], ids=["as it was", "grown unseen"])
+@pytest.mark.parametrize("way", WAYS)
+def test_lines_without_an_id_count_once_whatever_becomes_of_their_file(log: LogFolder, way: str, grew: bool) -> Steps:
     """Also where the hours asked for are others than those of the lines."""
-    way, grew = case
     path = log.write("app.jsonl", bytes_of(own(log, "a"), "bad", own(log, "b", 5)))
     (path.parent / "old").mkdir()
     yield
@@ -268,9 +267,10 @@ def test_a_run_says_how_many_lines_fewer_a_log_holds_that_was_cut_or_replaced(lo
     assert log.told((yield)) == {}
 
 
-@HISTORIES.test_each({"as app.jsonl": "app.jsonl", "as app.jsonl.1.gz": "app.jsonl.1.gz"})
+@HISTORIES.test
+@pytest.mark.parametrize("name", ["app.jsonl", "app.jsonl.1.gz"])
 def test_what_a_log_lost_when_it_was_cut_is_lost_until_its_lines_stand_in_a_log_again(
-    log: LogFolder, case: str
+    log: LogFolder, name: str
 ) -> Steps:
     """Copied by rotation to a name that does not count, its rows are gone; and back once the copy is renamed."""
     lines = [own(log, "a"), own(log, "b"), "bad", own(log, "c", 5)]
@@ -284,7 +284,7 @@ def test_what_a_log_lost_when_it_was_cut_is_lost_until_its_lines_stand_in_a_log_
         yield
         assert restarts_of(log) == [("d", "app.jsonl", 1)]
         assert lost_of(log) == [("app.jsonl (cut)", 4)]
-    log.write(case, bytes_of(*lines, own(log, "e", 1)))
+    log.write(name, bytes_of(*lines, own(log, "e", 1)))
     yield
     assert log.files_read((yield)) == []
     assert lost_of(log) == []
@@ -305,14 +305,15 @@ def test_a_log_that_rotation_names_by_its_date_counts_on(log: LogFolder) -> Step
     assert len(restarts_of(log)) == 3
 
 
-@HISTORIES.test_each({name: name for name in ("a.jsonl", "judgements/a.jsonl")})
-def test_a_file_that_was_rewritten_at_the_same_size_and_time_is_read_again(log: LogFolder, case: str) -> Steps:
-    path = log.write(case, bytes_of(own(log, "one")))
+@HISTORIES.test
+@pytest.mark.parametrize("name", ["a.jsonl", "judgements/a.jsonl"])
+def test_a_file_that_was_rewritten_at_the_same_size_and_time_is_read_again(log: LogFolder, name: str) -> Steps:
+    path = log.write(name, bytes_of(own(log, "one")))
     yield
     yield
     rewritten(path, own(log, "two"))
-    assert log.key(case) in log.project.not_loaded()
-    assert log.files_read((yield)) == [case]
+    assert log.key(name) in log.project.not_loaded()
+    assert log.files_read((yield)) == [name]
     assert agents_of(log) == ["two"]
 
 

@@ -1,7 +1,6 @@
 """The suites: every check passes on sound tables, and goes red, alone and in the right hour, when its rule is broken."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -23,13 +22,11 @@ from health_assets.systems.agent_health_model.claims import OVERDUE_HOURS
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
 from health_assets.systems.survey.surveying import keep_probes, summarise
-from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.session import Session
-from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.alerts_made import drift, insert
 from health_assets_tests.support.constraints import drop_constraints
 from health_assets_tests.support.logs_made import AGENTS, START, cancellation, execution, line, random_lines, trigger
-from health_assets_tests.support.projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from
+from health_assets_tests.support.projects import RECORD_TABLES, SURVEY_TABLES, Project, hours_from, rolled_back
 from health_assets_tests.support.surveys_made import made_probe
 from health_assets_tests.support.traces_made import otlp_line, tool
 
@@ -39,14 +36,7 @@ HIT = START + 2 * HOUR
 
 PARTS_OF_USAGE = ("usage_components",)
 WINDOWS_OF_USAGE = ("agent_usage", "usage_breakdown")
-SHARED_DUCKDB = SharedDuckDB()
 CHECKS = [(asset, check.name) for asset, suite in SUITES.items() for check in suite.checks]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def stopped_at_the_end() -> Iterator[None]:
-    with SHARED_DUCKDB:
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -118,21 +108,6 @@ def source_of(project: Project, session: Session, asset: str, hours: HourRange =
     return Source(asset=asset, session=session, hours=hours, targets=targets, settings=project.settings)
 
 
-class Undo(Exception):
-    """Rolls a transaction back."""
-
-
-@contextmanager
-def changed(project: Project, *statements: str) -> Iterator[Session]:
-    """The tables as they are after these statements, for the block only."""
-    warehouse = Warehouse.of(project.settings, shared_duckdb=SHARED_DUCKDB)
-    with suppress(Undo), warehouse.write() as session:
-        for statement in statements:
-            session.query(statement)
-        yield session
-        raise Undo
-
-
 def results_of(project: Project, session: Session, asset: str, hours: HourRange = HOURS) -> dict[str, CheckResult]:
     return {result.check.name: result for result in evaluate(SUITES[asset], source_of(project, session, asset, hours))}
 
@@ -143,7 +118,7 @@ def red(results: dict[str, CheckResult]) -> set[str]:
 
 @pytest.mark.parametrize("asset", SUITES)
 def test_every_check_passes_on_sound_tables_and_looks_at_something(sound: Project, asset: str) -> None:
-    with changed(sound) as session:
+    with rolled_back(sound) as session:
         results = results_of(sound, session, asset)
     assert red(results) == set()
     assert list(results) == [check.name for check in SUITES[asset].checks]
@@ -156,7 +131,7 @@ def test_every_check_passes_on_sound_tables_and_looks_at_something(sound: Projec
 @pytest.mark.parametrize("asset", SUITES)
 def test_checks_of_hours_without_any_row_pass(sound: Project, asset: str) -> None:
     empty = hours_from(START + 100 * HOUR, 2)
-    with changed(sound) as session:
+    with rolled_back(sound) as session:
         results = results_of(sound, session, asset, empty)
     assert red(results) <= {"there_is_one_row_per_hour"}
 
@@ -782,7 +757,7 @@ def by_day_or_night() -> Iterator[Any]:
     "one", [*by_day_or_night()], ids=lambda one: f"{one.asset} {one.check} {one.statements[-1][:60]}"
 )
 def test_a_broken_rule_turns_its_check_red_in_its_hour_and_no_other_check(sound: Project, one: Break) -> None:
-    with changed(sound, *one.sql()) as session:
+    with rolled_back(sound, *one.sql()) as session:
         results = results_of(sound, session, one.asset)
     assert one.check in red(results)
     assert red(results) <= {one.check} | one.also
@@ -806,7 +781,7 @@ def test_a_broken_rule_turns_its_check_red_in_its_hour_and_no_other_check(sound:
 def test_every_required_column_is_watched(sound: Project, table: str) -> None:
     required = [name for name, _, is_nullable, _ in describe(table) if not is_nullable and name != "hour"]
     row = ROW.format(hit=HIT.isoformat(), asset=table)
-    with changed(sound, *(f"UPDATE {table} SET {name} = NULL WHERE {row}" for name in required)) as session:
+    with rolled_back(sound, *(f"UPDATE {table} SET {name} = NULL WHERE {row}" for name in required)) as session:
         result = results_of(sound, session, table)["required_values_are_present"]
     assert result.unexpected_count == 1
     assert set(result.samples["missing_columns"].iloc[0].split()) == set(required)
@@ -816,7 +791,7 @@ def test_every_required_column_is_watched(sound: Project, table: str) -> None:
 def test_a_column_of_another_type_is_noticed(sound: Project, table: str) -> None:
     texts = ("agent_id", "alternative")
     column = next(name for name, kind, _, _ in describe(table) if kind == "int64" or name in texts)
-    with changed(
+    with rolled_back(
         sound, f"ALTER TABLE {table} ALTER {column} TYPE {'BLOB' if column in texts else 'VARCHAR'}"
     ) as session:
         names = ["columns_have_declared_types"]
@@ -829,7 +804,7 @@ def test_a_column_of_another_type_is_noticed(sound: Project, table: str) -> None
 
 
 def evaluated(project: Project, asset: str, hours: HourRange) -> dict[str, CheckResult]:
-    with changed(project) as session:
+    with rolled_back(project) as session:
         return results_of(project, session, asset, hours)
 
 
@@ -962,7 +937,7 @@ def judge(
     sound: Project, frame: pd.DataFrame, small_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, CheckResult]:
     monkeypatch.setattr(evaluation, "SMALL_BATCH_ROWS", small_rows)
-    with changed(sound) as session:
+    with rolled_back(sound) as session:
         session._connection.register("frame_rows", frame)
         session._connection.execute("CREATE TEMP TABLE judged_rows AS SELECT * FROM frame_rows")
         rows = ibis.table({name: str(kind) for name, kind in ibis.memtable(frame).schema().items()}, name="judged_rows")
@@ -1007,7 +982,7 @@ def test_a_check_that_breaks_does_not_disturb_the_others_of_a_large_batch(
     statement = (
         f"UPDATE executions SET status = 'nonsense', confidence = 7 WHERE hour = TIMESTAMPTZ '{HIT.isoformat()}'"
     )
-    with changed(sound, statement) as session:
+    with rolled_back(sound, statement) as session:
         results = results_of(sound, session, "executions")
     assert red(results) == {"values_are_known", "shares_are_between_0_and_1"}
     assert len(results["values_are_known"].samples) <= 10
@@ -1020,7 +995,7 @@ def test_rows_of_an_hour_that_lies_in_a_hole_break_no_check(
     monkeypatch.setattr(evaluation, "SMALL_BATCH_ROWS", small_rows)
     asked = HourGroups.of(hour for hour in HOURS if hour != HIT)
     broken = "UPDATE executions SET confidence = 2 WHERE hour >= ?"
-    with changed(sound) as session:
+    with rolled_back(sound) as session:
         session.query(broken, [HIT])
         source = replace(source_of(sound, session, "executions"), some=asked)
         [result] = evaluate(SUITES["executions"], source, ["shares_are_between_0_and_1"])
@@ -1048,7 +1023,7 @@ def history(session: Session, asset: str) -> list[tuple]:
 
 @pytest.mark.parametrize("asset", ["executions", "system_health"])
 def test_every_check_of_every_hour_is_kept_once(sound: Project, asset: str) -> None:
-    with changed(sound) as session:
+    with rolled_back(sound) as session:
         for hours in (HOURS, HourRange.of(HIT), HOURS):
             source = source_of(sound, session, asset, hours)
             write_history(session, source.hours, {asset: evaluate(SUITES[asset], source)})
@@ -1062,7 +1037,7 @@ def test_every_check_of_every_hour_is_kept_once(sound: Project, asset: str) -> N
 
 def test_the_history_says_which_hour_failed_and_a_rerun_of_other_hours_keeps_it(sound: Project) -> None:
     broken = f"UPDATE executions SET confidence = 2 WHERE hour = TIMESTAMPTZ '{HIT.isoformat()}'"
-    with changed(sound, broken) as session:
+    with rolled_back(sound, broken) as session:
         source = source_of(sound, session, "executions")
         write_history(session, source.hours, {"executions": evaluate(SUITES["executions"], source)})
         source = source_of(sound, session, "executions", HourRange.of(HIT + HOUR))
@@ -1074,7 +1049,7 @@ def test_the_history_says_which_hour_failed_and_a_rerun_of_other_hours_keeps_it(
 
 def test_only_the_checks_that_are_asked_for_are_evaluated(sound: Project) -> None:
     names = ["values_are_known", "every_line_is_a_row"]
-    with changed(sound) as session:
+    with rolled_back(sound) as session:
         source = source_of(sound, session, "executions")
         results = evaluate(SUITES["executions"], source, names)
         write_history(session, source.hours, {"executions": results})

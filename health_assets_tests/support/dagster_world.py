@@ -23,8 +23,7 @@ from health_assets.defs.partitions import hours_tags
 from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.pipeline.events import Event
 from health_assets.pipeline.resource import Pipeline
-from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
-from health_assets_tests.support.projects import RECORD_TABLES, begin_with_empty_tables, run_steps
+from health_assets_tests.support.projects import RECORD_TABLES, begin_with_empty_tables, run_steps, shared_duckdb
 
 ASSETS = (
     "raw_logs", "spans", "executions", "cancellations", "trigger_events", "model_calls", "tool_calls", "signals", "evaluations", "judgements", "agent_updates",
@@ -122,8 +121,8 @@ class World:
         chosen = dict(tags) if hours is None else hours_tags(hours)
         is_stale = ONLY_STALE_TAG in chosen
         begin_with_empty_tables(Path(self.settings.warehouse))
-        with SharedDuckDB() as shared_duckdb:  # as a run in one process has it
-            pipeline = Pipeline(settings=self.settings, shared_duckdb=shared_duckdb)
+        with shared_duckdb(self.settings) as duckdb:  # as a run in one process has it
+            pipeline = Pipeline(settings=self.settings, shared_duckdb=duckdb)
             run_steps(pipeline, requested_hours(chosen), only_stale=is_stale, only=only)
 
     def write(self, name: str, records: Sequence[Mapping | str]) -> Path:

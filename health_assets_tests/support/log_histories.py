@@ -1,11 +1,15 @@
-"""Tests that write logs step by step, in one project: each step of all of them is one ingestion and one clean rebuild.
+"""Tests that write logs step by step, in one project: each step of all of them is one ingestion and one rebuild.
 
 A history is a generator function. It gets a folder of its own below the raw root, and each `yield` waits for the next
-ingestion, whose report it gives. Histories must hold different lines, since equal files are one log.
+ingestion, whose report it gives. Histories must hold different lines, since equal files are one log, and spans of
+different traces. A module whose tests are not about rebuilds does without them.
 """
 
 import functools
-from collections.abc import Callable, Generator, Mapping
+import inspect
+import itertools
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,15 +19,18 @@ import pytest
 
 from health_assets.core.hours import HourRange
 from health_assets.pipeline.ingest_report import IngestReport
+from health_assets.schema.catalog import columns_of
+from health_assets.warehouse.session import Session
 from health_assets_tests.support.projects import (
     RECORD_TABLES,
     Project,
     Row,
     assert_lines_are_conserved,
     assert_same_tables,
+    rows_of_tables,
 )
 
-Steps = Generator[None, IngestReport, None]
+Steps = Generator[None, IngestReport, Any]
 
 
 @dataclass(frozen=True)
@@ -51,8 +58,27 @@ class LogFolder:
 
     def rows(self, table: str) -> list[Row]:
         """The rows of a table that are from these logs, with the names that the history gave them."""
-        rows = [row for row in self.project.rows(table) if row["source_file"].startswith(self.key(""))]
-        return [{**row, "source_file": self.without_folder(row["source_file"])} for row in rows]
+        return self.tables([table])[table]
+
+    def tables(self, names: Sequence[str]) -> dict[str, list[Row]]:
+        """The same of several tables."""
+        with self.session(names) as session:
+            return rows_of_tables(session, names)
+
+    @contextmanager
+    def session(self, names: Sequence[str] = RECORD_TABLES) -> Iterator[Session]:
+        """A session in which these tables have the rows that are from these logs."""
+        folder = self.key("")
+        with self.project.session("read") as session:
+            [(warehouse,)] = session.query("SELECT current_database()")
+            for name in names:
+                if "source_file" in columns_of(name):
+                    session.query(
+                        f"CREATE TEMP VIEW {name} AS "
+                        f"SELECT * REPLACE (substr(source_file, {len(folder) + 1}) AS source_file) "
+                        f"FROM {warehouse}.main.{name} WHERE starts_with(source_file, '{folder}')"
+                    )
+            yield session
 
     def files_read(self, report: IngestReport) -> list[str]:
         """Which of these logs an ingestion read."""
@@ -107,40 +133,32 @@ class Histories:
     Args:
         hours: of the ingestions, one by one; the last ones are those of all further ones, and of the rebuilds.
         account: gives what else is to be the same after a rebuild.
+        has_rebuilds: whether the tables are compared with those of a clean rebuild after each step.
     """
 
-    def __init__(self, *hours: HourRange, account: Callable[[Project], Any] = lambda _: None) -> None:
+    def __init__(
+        self, *hours: HourRange, account: Callable[[Project], Any] = lambda _: None, has_rebuilds: bool = True
+    ) -> None:
         self._hours = hours
         self._account = account
+        self._has_rebuilds = has_rebuilds
         self._histories: dict[str, Callable[[LogFolder], Steps]] = {}
 
-    def test(self, history: Callable[[LogFolder], Steps]) -> Callable[[Outcomes], None]:
-        """Make a test of a history."""
-        name = history.__name__
-        self._histories[name] = history
+    def test(self, history: Callable[..., Steps]) -> Callable[..., None]:
+        """Make a test of a history, for each set of values of its `pytest.mark.parametrize`."""
+        marks = [mark for mark in getattr(history, "pytestmark", ()) if mark.name == "parametrize"]
+        for sets in itertools.product(*map(_sets_of_values, marks)):
+            values = dict(itertools.chain.from_iterable(map(dict.items, sets)))
+            self._histories[_name_of(history, values)] = functools.partial(history, **values)
 
-        def test(outcomes: Outcomes) -> None:
-            outcomes.require(name)
+        def test(outcomes: Outcomes, **values: Any) -> None:
+            outcomes.require(_name_of(history, values))
 
-        test.__name__ = name
+        functools.update_wrapper(test, history)
+        del test.__wrapped__  # a generator function, of which pytest makes no test
+        own = inspect.Parameter("outcomes", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        test.__signature__ = inspect.Signature([own, *[*inspect.signature(history).parameters.values()][1:]])
         return test
-
-    def test_each(self, cases: Mapping[str, Any]) -> Callable[[Callable[..., Steps]], Callable[..., None]]:
-        """Make a test of a history for each case, its second argument."""
-
-        def decorated(history: Callable[..., Steps]) -> Callable[..., None]:
-            names = {case: f"{history.__name__} {case}" for case in cases}
-            for case, value in cases.items():
-                self._histories[names[case]] = functools.partial(history, case=value)
-
-            @pytest.mark.parametrize("case", cases)
-            def test(outcomes: Outcomes, case: str) -> None:
-                outcomes.require(names[case])
-
-            test.__name__ = history.__name__
-            return test
-
-        return decorated
 
     def run(self, folder: Path) -> Outcomes:
         """Run all histories in a project of their own."""
@@ -153,7 +171,9 @@ class Histories:
         while under_way:
             hours = self._hours[min(step, len(self._hours) - 1)]
             report = project.ingest(hours)
-            if hours == self._hours[-1]:
+            if not self._has_rebuilds:
+                assert_lines_are_conserved(project)
+            elif hours == self._hours[-1]:
                 self._compare(project, f"clean {step}", outcomes)
             under_way = {name: steps for name, steps in under_way.items() if outcomes.goes_on(name, steps, report)}
             step += 1
@@ -167,3 +187,15 @@ class Histories:
             assert_lines_are_conserved(project)
         except AssertionError as error:
             outcomes.differences.append(error)
+
+
+def _sets_of_values(mark: pytest.Mark) -> list[dict[str, Any]]:
+    """The sets of values of a `parametrize`, by name."""
+    names, sets = mark.args
+    if isinstance(names, str):
+        return [{names: value} for value in sets]
+    return [dict(zip(names, values, strict=True)) for values in sets]
+
+
+def _name_of(history: Callable[..., Steps], values: Mapping[str, Any]) -> str:
+    return f"{history.__name__} {sorted(values.items())}"

@@ -207,8 +207,8 @@ class Project:
             only: names of the steps to run (`ingest` makes all record tables); all by default.
         """
         self._begin_with_empty_tables()
-        with _shared_duckdb(self.settings.memory_limit) as shared_duckdb:  # as a run in one process has it
-            pipeline = replace(self.pipeline, shared_duckdb=shared_duckdb)
+        with shared_duckdb(self.settings) as duckdb:  # as a run in one process has it
+            pipeline = replace(self.pipeline, shared_duckdb=duckdb)
             return run_steps(pipeline, hours, only_stale=only_stale, only=only)
 
     def copied(self, folder: Path) -> "Project":
@@ -228,7 +228,7 @@ class Project:
     ) -> IngestReport:
         """Bring the record tables up to date, and nothing else."""
         self._begin_with_empty_tables()
-        with self.warehouse.write() as session:
+        with self.session("write") as session:
             files = list_files(self.raw, format_settings=FormatSettings.of(self.settings))
             targets = load_targets(self.settings.targets)
             limits = limits or self.pipeline.limits
@@ -249,18 +249,19 @@ class Project:
         return {file.source_file for file in [*matched.new, *matched.changed]}
 
     def query(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple]:
-        with self._session("read") as session:
+        with self.session("read") as session:
             return session.query(sql, parameters)
 
     def change(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """What a person with a SQL prompt does to the tables."""
-        with self._session("write") as session:
+        with self.session("write") as session:
             session.query(sql, parameters)
 
     @contextlib.contextmanager
-    def _session(self, mode: Literal["read", "write"]) -> Iterator[Session]:
-        with _shared_duckdb(self.settings.memory_limit) as shared_duckdb:
-            warehouse = replace(self.pipeline, shared_duckdb=shared_duckdb).open()
+    def session(self, mode: Literal["read", "write"]) -> Iterator[Session]:
+        """A session of the warehouse, in a DuckDB that is started already."""
+        with shared_duckdb(self.settings) as duckdb:
+            warehouse = replace(self.pipeline, shared_duckdb=duckdb).open()
             with warehouse.read() if mode == "read" else warehouse.write() as session:
                 yield session
 
@@ -270,16 +271,8 @@ class Project:
 
     def tables(self, hours: HourRange | None = None, names: Sequence[str] = RESULT_TABLES) -> dict[str, list[Row]]:
         """The rows of several tables."""
-        tables = {}
-        with self._session("read") as session:
-            for name in names:
-                columns = columns_of(name)
-                sql = f"SELECT {', '.join(columns)} FROM {name}"
-                where = " WHERE hour >= ? AND hour < ?" if hours else ""
-                rows = session.query(sql + where, [hours.start, hours.end] if hours else ())
-                found = [dict(zip(columns, row, strict=True)) for row in rows]
-                tables[name] = sorted(found, key=lambda row: list(map(str, row.values())))
-        return tables
+        with self.session("read") as session:
+            return rows_of_tables(session, names, hours)
 
     def built_hours(self, asset: str) -> set[datetime]:
         """Hours of an asset that are noted as materialized."""
@@ -299,29 +292,39 @@ class Project:
         return twin
 
 
-class _IdleDuckDB(threading.local):
-    """A DuckDB for each memory limit, which the sessions of a thread's tests share: to start one takes 20 ms."""
+def rows_of_tables(session: Session, names: Sequence[str], hours: HourRange | None = None) -> dict[str, list[Row]]:
+    """The rows of several tables, of these hours or all, each in an order of its own."""
+    tables = {}
+    for name in names:
+        columns = columns_of(name)
+        sql = f"SELECT {', '.join(columns)} FROM {name}"
+        where = " WHERE hour >= ? AND hour < ?" if hours else ""
+        rows = session.query(sql + where, [hours.start, hours.end] if hours else ())
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        tables[name] = sorted(found, key=lambda row: list(map(str, row.values())))
+    return tables
+
+
+class _IdleDuckDBs(threading.local):
+    """The DuckDBs of a thread that no session uses, by memory limit."""
 
     def __init__(self) -> None:
-        self.by_limit: dict[str, SharedDuckDB] = {}
+        self.by_memory_limit: dict[str, SharedDuckDB] = {}
 
 
-_IDLE = _IdleDuckDB()
+_IDLE = _IdleDuckDBs()
 
 
 @contextlib.contextmanager
-def _shared_duckdb(memory_limit: str) -> Iterator[SharedDuckDB]:
-    """One that is started already; of its own within the block of another."""
-    found = _IDLE.by_limit.pop(memory_limit, None) or SharedDuckDB()
+def shared_duckdb(settings: Settings) -> Iterator[SharedDuckDB]:
+    """A DuckDB that sessions of this thread used before, since to start one takes 20 ms; a new one within the block."""
+    idle = _IDLE.by_memory_limit
+    duckdb = idle.pop(settings.memory_limit, None) or SharedDuckDB()
     try:
-        yield found
-    except BaseException:
-        found.stop()
-        raise
-    if memory_limit in _IDLE.by_limit:
-        found.stop()
-    else:
-        _IDLE.by_limit[memory_limit] = found
+        yield duckdb
+    finally:
+        if idle.setdefault(settings.memory_limit, duckdb) is not duckdb:
+            duckdb.stop()
 
 
 class _RollbackError(Exception):
@@ -331,7 +334,7 @@ class _RollbackError(Exception):
 @contextlib.contextmanager
 def rolled_back(project: Project, *statements: str) -> Iterator[Session]:
     """A session that sees the tables as they are after these statements; afterwards they are as before."""
-    with contextlib.suppress(_RollbackError), project.warehouse.write() as session:
+    with contextlib.suppress(_RollbackError), project.session("write") as session:
         for statement in statements:
             session.query(statement)
         yield session
