@@ -50,10 +50,10 @@ def read_sessions(raw: str) -> Work:
 
     from health_assets.core.targets import Targets
     from health_assets.logs.files import list_files
-    from health_assets.logs.reader import reading
+    from health_assets.logs.reader import log_parser
 
     def work() -> dict[str, Any]:
-        with reading(list_files(Path(raw))) as parser:
+        with log_parser(list_files(Path(raw))) as parser:
             return {"rows": sum(batch.num_rows for batch in parser.records(Targets()))}
 
     return work

@@ -168,16 +168,16 @@ def prune(
         with console.status("loading"), without_collections():
             from health_assets.apps.report.pruned_block import print_pruned
             from health_assets.cli.running import write_lock_of_command
-            from health_assets.defs.pruning_job import prune_now
             from health_assets.pipeline.publishing import publish_if_configured
             from health_assets.pipeline.resource import Pipeline
+            from health_assets.systems.pruning import prune_old_hours
         asked = {"older_than_days": older_than_days or settings.keep_days, "warehouse": warehouse_name(settings)}
         with (
             console.status("dropping"),
             audited(settings, "prune", **asked),
             write_lock_of_command(settings, say) as write_lock,
         ):
-            pruned = prune_now(Pipeline(settings=settings, write_lock=write_lock), older_than_days)
+            pruned = prune_old_hours(Pipeline(settings=settings, write_lock=write_lock), older_than_days)
         print_pruned(console, pruned)
         publish_if_configured(settings)
 

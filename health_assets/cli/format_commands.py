@@ -30,8 +30,8 @@ def inspect(
 
     with readable_errors():
         settings, limits = settings_of(None, targets, None), current_limits()
-        oddities: dict[str, str] = {}
-        files = [found for one in path for found in files_at(one, FormatSettings.of(settings), oddities)]
+        file_warnings: dict[str, str] = {}
+        files = [found for one in path for found in files_at(one, FormatSettings.of(settings), file_warnings)]
         if suggest and files:
             typer.echo(suggested(files[0]), nl=False)
             return
@@ -39,8 +39,8 @@ def inspect(
         for found in inspected(files, load_targets(settings.targets), limits):
             print_inspection(console, found)
             useful += found.is_useful
-        for name, oddity in oddities.items():
-            console.print(printable(f"{name}: {oddity}", 400), soft_wrap=True, markup=False, highlight=False)
+        for name, file_warning in file_warnings.items():
+            console.print(printable(f"{name}: {file_warning}", 400), soft_wrap=True, markup=False, highlight=False)
     if len(files) > 1:
         console.print(f"{counted(len(files), 'file')}, of which {len(files) - useful:,} could not be used")
     if useful < max(len(files), 1):

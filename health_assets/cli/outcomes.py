@@ -43,7 +43,7 @@ class Outcome:
         unreadable: reasons, in a sentence for each of the first.
         all_rejected: the most frequent reason and its place, where lines were read and every one was rejected.
         lost: logs of which lines are lost because they were gone before, in a sentence for each of the first.
-        odd: oddities of names, times and places of logs that no earlier run told, in sentences.
+        odd: warnings of names, times and places of logs that no earlier run told, in sentences.
         secrets_redacted: secrets that were replaced in texts of lines and spans.
         lines_redacted: lines and spans that had any.
         publishing_error: why the tables were not published.

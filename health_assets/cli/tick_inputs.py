@@ -30,14 +30,14 @@ class TickInputs:
     Args:
         logs: by name of a raw log, its stamp and who can write it.
         unreadable: what cannot be read, with the reason.
-        oddities: oddities of raw logs, by name.
+        file_warnings: what is odd about raw logs, by name.
         formats_digest: digest of the settings of formats.
         files: stamps of the warehouse, the targets and the rules of alerts.
     """
 
     logs: Mapping[str, tuple[stores.Stamp, stores.Writers]]
     unreadable: Mapping[str, str]
-    oddities: Mapping[str, str]
+    file_warnings: Mapping[str, str]
     formats_digest: str
     files: tuple[Stamp | None, ...]
 
@@ -56,16 +56,16 @@ class TickInputs:
         if any(file and max(file[2:]) > settled_until_ns for file in files):
             return None
         unreadable: dict[str, str] = {}
-        oddities: dict[str, str] = {}
+        file_warnings: dict[str, str] = {}
         try:
-            logs = list_files(settings.raw, unreadable, oddities)
+            logs = list_files(settings.raw, unreadable, file_warnings)
             formats_digest = FormatSettings.of(settings).digest
         except HealthAssetsError:  # which the tick tells
             return None
         return cls(
             logs={log.source_file: (log.stamp, log.writers) for log in logs},
             unreadable=unreadable,
-            oddities=oddities,
+            file_warnings=file_warnings,
             formats_digest=formats_digest,
             files=files,
         )

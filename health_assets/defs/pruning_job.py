@@ -9,15 +9,10 @@ from health_assets.core.settings import Settings
 from health_assets.defs.pipeline import readable_failures
 from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.schedules import default_status
-from health_assets.pipeline.resource import Pipeline
-from health_assets.pipeline.retention import Pruned, cutoff, prune
-from health_assets.systems.declared_assets import DERIVED
+from health_assets.pipeline.retention import Pruned
+from health_assets.systems.pruning import prune_old_hours
 
 JOB = "prune_old_hours"
-COMPONENTS = tuple(
-    asset.name for asset in DERIVED.values() if asset.is_component and not asset.is_exempt_from_retention
-)
-"""What is made only for other tables to be made from it."""
 
 
 def prune_hours_job(settings: Settings, placement: Placement = STANDALONE) -> dg.JobDefinition:
@@ -26,7 +21,7 @@ def prune_hours_job(settings: Settings, placement: Placement = STANDALONE) -> dg
     @dg.op(name=placement.name("drop_old_hours"), required_resource_keys={placement.resource})
     def drop_old_hours(context: dg.OpExecutionContext) -> None:
         with readable_failures():
-            pruned = prune_now(placement.pipeline(context), None)
+            pruned = prune_old_hours(placement.pipeline(context), None)
         context.add_output_metadata(metadata_of(pruned))
 
     @dg.job(
@@ -34,10 +29,10 @@ def prune_hours_job(settings: Settings, placement: Placement = STANDALONE) -> dg
         description=f"Drops record and component rows older than {settings.keep_days} days.",
         executor_def=dg.in_process_executor,
     )
-    def prune_old_hours() -> None:
+    def dropping() -> None:
         drop_old_hours()
 
-    return prune_old_hours
+    return dropping
 
 
 def prune_hours_schedule(settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
@@ -58,15 +53,6 @@ def prune_hours_schedule(settings: Settings, placement: Placement = STANDALONE) 
         return dg.RunRequest()
 
     return _prune_daily
-
-
-def prune_now(pipeline: Pipeline, days: int | None) -> Pruned:
-    """Drop what is older than so many days, or than the setting says, by the clock of the pipeline."""
-    before = cutoff(pipeline.settings, days, pipeline.clock())
-    warehouse = pipeline.open()
-    with warehouse.read():  # a warehouse that is not there is told rather than made
-        pass
-    return prune(warehouse, COMPONENTS, before, pipeline.settings.lookback_hours)
 
 
 def metadata_of(pruned: Pruned) -> dict[str, dg.MetadataValue]:

@@ -5,7 +5,7 @@ text, times that no calendar of ours has, links that lead out, pipes. What does 
 and reading files (`stores`).
 
 Listing never fails for a single file. What cannot be read is told as a fault; what is merely odd is put right in the
-same way each time, and told as an oddity.
+same way each time, and reported as a file warning.
 """
 
 import hashlib
@@ -105,7 +105,7 @@ class Walk:
         self._links: list[_Place] = []
         self.faults: dict[str, str] = {}
         """By the name of a file, or of a folder with a slash behind, why it cannot be read, as a sentence."""
-        self.oddities: dict[str, str] = {}
+        self.file_warnings: dict[str, str] = {}
         """By the name of a file, or of a folder with a slash behind, what is odd about it."""
         self.near_misses: list[str] = []
         """Files whose names are not those of logs, but near them."""
@@ -174,7 +174,7 @@ class Walk:
         if not behind.is_relative_to(self._real_root):
             is_folder = entry.is_dir()
             if is_log or is_folder:
-                self.oddities[f"{as_text(place.name)}{'/' if is_folder else ''}"] = OUT_OF_ROOT
+                self.file_warnings[f"{as_text(place.name)}{'/' if is_folder else ''}"] = OUT_OF_ROOT
             return
         target = replace(place, real=_below(behind, self._real_root))
         try:
@@ -204,7 +204,7 @@ class Walk:
         """Whether it is a file; what stands in the place of one is told."""
         for is_kind, name in _KINDS:
             if is_kind(status.st_mode):
-                self.oddities[as_text(place.name)] = f"it is {name} and no file, so it is not read"
+                self.file_warnings[as_text(place.name)] = f"it is {name} and no file, so it is not read"
                 return False
         return True
 
@@ -226,7 +226,7 @@ class Walk:
         if modified_ns != status.st_mtime_ns:
             odd.append("its modification time is not in the years 2000 to 2099, so the nearest of these counts")
         if odd:
-            self.oddities[name] = "; ".join(odd)
+            self.file_warnings[name] = "; ".join(odd)
         self._found[name] = FolderFile(
             name=name,
             path=self._root / place.real,

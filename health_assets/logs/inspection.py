@@ -23,7 +23,7 @@ from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
 from health_assets.logs.looks import look_of
 from health_assets.logs.plain import plain_blocks
-from health_assets.logs.reader import reading
+from health_assets.logs.reader import log_parser
 from health_assets.logs.stores import LOG_NAME, NAMES_THAT_COUNT, RawFile, list_files
 from health_assets.logs.unicode import as_utf_8
 
@@ -112,25 +112,25 @@ class Inspection:
 
 
 def files_at(
-    path: Path, format_settings: FormatSettings | None = None, oddities: dict[str, str] | None = None
+    path: Path, format_settings: FormatSettings | None = None, file_warnings: dict[str, str] | None = None
 ) -> list[RawFile]:
     """The file, or the logs below a folder.
 
     Args:
         path: the file or the folder.
         format_settings: settings of formats.
-        oddities: is filled as by `list_files`, but by path; a folder with oddities needs no log.
+        file_warnings: is filled as by `list_files`, but by path; a folder with such needs no log.
 
     Raises:
         HealthAssetsError: there is none, or it cannot be read.
     """
     if path.is_dir():
         odd: dict[str, str] = {}
-        found = list_files(path, oddities=odd, format_settings=format_settings)
-        if not found and (oddities is None or not odd):
+        found = list_files(path, file_warnings=odd, format_settings=format_settings)
+        if not found and (file_warnings is None or not odd):
             raise HealthAssetsError(f"no file below {path} has a name that counts; {NAMES_THAT_COUNT}")
-        if oddities is not None:
-            oddities |= {str(path / name): oddity for name, oddity in odd.items()}
+        if file_warnings is not None:
+            file_warnings |= {str(path / name): file_warning for name, file_warning in odd.items()}
         return found
     try:
         status = path.stat()
@@ -157,7 +157,7 @@ def inspected(files: Sequence[RawFile], targets: Targets, limits: Limits) -> Ite
     while some := list(islice(waiting, FILES_AT_ONCE)):
         notes: Notes = {}
         counted: dict[int, list[_Group]] = defaultdict(list)
-        with reading(some, notes, limits=limits) as parser:
+        with log_parser(some, notes, limits=limits) as parser:
             for group in _counted(parser.records(targets)):
                 counted[group.file_id].append(group)
             for of_otlp in (parser.spans, parser.evaluations):

@@ -1,7 +1,7 @@
 """The native log format: one JSON object a line, `type` selects the record (docs/log-format.md).
 
 What belongs here: the SQL that types the fields of a line or says why it is rejected. What does not: what a field may
-hold (`native_fields`) and which fields a record has (`native_records`), where lines come from (`files`), and which
+hold (`native_fields`) and which fields a record has (`native_line_types`), where lines come from (`files`), and which
 hours' tables they go to (`pipeline.ingestion`).
 
 DuckDB is the parser whatever the warehouse is, so these modules speak its SQL. A line is good when the rules made null
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from health_assets.logs.formats.foreign_lines import READ_CHARACTERS, READ_TEXT_BYTES, UTF_16
 from health_assets.logs.limits import IN_THE_FUTURE, Limits
 from health_assets.logs.native_fields import FIRST_TIME, LAST_TIME, TEXT, Rule
-from health_assets.logs.native_records import FIELDS, OBJECTS, RECORD_TYPES, RULES, TIMES
+from health_assets.logs.native_line_types import FIELDS, OBJECTS, RECORD_TYPES, RULES, TIMES
 from health_assets.logs.redacting import cut
 
 _STRIPPED = r"rtrim(line, E'\r\n')"

@@ -1,7 +1,7 @@
 """Kinds of fields of the native log format: the SQL that types their values, or says that they cannot be used.
 
 What belongs here: one rule for each kind that `schema.log_fields` declares. What does not: which record type has which
-fields (`native_records`), and judging a line by its fields (`native`).
+fields (`native_line_types`), and judging a line by its fields (`native`).
 
 Every field first becomes its JSON token (`"text"`, `1.5`, `[...]`), which still tells a number from a number written as
 text. A rule turns a token into a typed value, or into null where the token breaks the rule.

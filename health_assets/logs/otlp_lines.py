@@ -1,6 +1,6 @@
 """Lines of OTLP-JSON: telling them from others, and the two spellings of their keys.
 
-What belongs here: what is known of a line before it is parsed. What does not: keeping such lines (`otlp_set_aside`) and
+What belongs here: what is known of a line before it is parsed. What does not: keeping such lines (`otlp_buffer`) and
 parsing them (`otlp`).
 """
 

@@ -25,11 +25,11 @@ from health_assets.logs.digests import PLAIN_USERS, SALT
 from health_assets.logs.files import LINES_SCHEMA, Identities, Notes, RawFile, line_batches
 from health_assets.logs.limits import Limits, current_limits
 from health_assets.logs.native import parsed_lines
-from health_assets.logs.native_records import RECORD_TYPES
+from health_assets.logs.native_line_types import RECORD_TYPES
 from health_assets.logs.otlp import parsed_spans
+from health_assets.logs.otlp_buffer import OtlpBuffer
 from health_assets.logs.otlp_evaluations import parsed_evaluations
 from health_assets.logs.otlp_lines import is_evaluation_log, is_otlp
-from health_assets.logs.otlp_set_aside import SetAside
 from health_assets.logs.progress import Meter
 from health_assets.logs.redacting import redacted_evaluations, redacted_lines, redacted_spans
 from health_assets.logs.stores import is_trusted
@@ -51,17 +51,17 @@ STATED_S = "(epoch_us(ended_at) - epoch_us(started_at)) / 1e6"
 """SQL: an execution's seconds from its start to its end."""
 
 
-class Reading:
-    """Files that are being read.
+class LogParser:
+    """Parses files, once: a stream of rows for each kind of lines.
 
     Args:
         files: the files.
         connection: the parser of native lines.
-        otlp: where lines of OTLP-JSON wait until all lines were read.
+        otlp: the buffer of lines of OTLP-JSON.
         limits: what is taken of them.
         notes: is filled as lines are read.
         beginnings: by name of a file that only grew, what is not read of it again.
-        single_threaded: as of `reading`.
+        single_threaded: as of `log_parser`.
         salt: likewise.
     """
 
@@ -69,7 +69,7 @@ class Reading:
         self,
         files: Sequence[RawFile],
         connection: duckdb.DuckDBPyConnection,
-        otlp: SetAside,
+        otlp: OtlpBuffer,
         limits: Limits,
         notes: Notes,
         beginnings: Mapping[str, Beginning],
@@ -166,8 +166,8 @@ def contents(
     *,
     single_threaded: bool = False,
 ) -> list[Content]:
-    """Count what the files hold behind what was read of them, without keeping rows; arguments as of `reading`."""
-    with reading(files, limits=limits, beginnings=beginnings, single_threaded=single_threaded) as parser:
+    """Count what the files hold behind what was read of them, without keeping rows; arguments as of `log_parser`."""
+    with log_parser(files, limits=limits, beginnings=beginnings, single_threaded=single_threaded) as parser:
         return parser.count()
 
 
@@ -183,7 +183,7 @@ def hour_of_line(line: str, limits: Limits) -> datetime | None:
 
 
 @contextmanager
-def reading(
+def log_parser(
     files: Sequence[RawFile],
     notes: Notes | None = None,
     identities: Identities | None = None,
@@ -192,7 +192,7 @@ def reading(
     *,
     single_threaded: bool = False,
     salt: str = "",
-) -> Iterator[Reading]:
+) -> Iterator[LogParser]:
     """Read the lines of these files, once.
 
     Args:
@@ -214,7 +214,7 @@ def reading(
     ):
         # pushing a condition on a parsed value down into the parser would parse every line once more for it
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
-        otlp = SetAside(folder)
+        otlp = OtlpBuffer(folder)
         told: list[HealthAssetsError] = []
         batches = line_batches(
             enumerate(files), notes, Meter(files), identities, limits.unpacking, beginnings, limits.lines
@@ -222,7 +222,7 @@ def reading(
         lines = otlp.others(_noted(batches, told))
         connection.register("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
         try:
-            yield Reading(
+            yield LogParser(
                 files, connection, otlp, limits, notes, beginnings, single_threaded=single_threaded, salt=salt
             )
         except Exception:

@@ -14,7 +14,7 @@ from health_assets.core.judges import KINDS
 from health_assets.core.redaction import Redaction, marks, secrets
 from health_assets.logs.formats.foreign_lines import RAW_TEXT_BYTES, READ_TEXT_BYTES
 from health_assets.logs.limits import cut_text
-from health_assets.logs.native_records import FREE_TEXTS
+from health_assets.logs.native_line_types import FREE_TEXTS
 
 LINE_TEXTS = (*FREE_TEXTS, "rejection", "raw", "judge", "judged_by")
 """All texts of a line that may hold secrets; actions and violations are lists of such."""

@@ -1,6 +1,6 @@
 """Routing: splits the stream of records by table, counts what every file holds, and drops what was not asked for.
 
-What belongs here: one pass over the batches of `reader.Reading.records`. What does not: where the rows go from here
+What belongs here: one pass over the batches of `reader.LogParser.records`. What does not: where the rows go from here
 (`pipeline.loading`).
 """
 
@@ -104,12 +104,12 @@ class Router:
             if table == STREAMED_TABLE:
                 yield rows
             else:
-                self._set_aside(table, rows)
+                self._write(table, rows)
 
     def read(self, stream: pa.RecordBatchReader) -> None:
         """Read a stream of spans to its end."""
         for table, rows in self._routed(stream, tied=None):
-            self._set_aside(table, rows)
+            self._write(table, rows)
 
     def _routed(
         self, stream: pa.RecordBatchReader, tied: Collection[int] | None
@@ -164,12 +164,12 @@ class Router:
         kept = rows.join(chosen, keys=chosen.column_names, join_type="left semi")
         return narrow.take(kept["row"].combine_chunks())
 
-    def _set_aside(self, table: str, rows: pa.RecordBatch) -> None:
+    def _write(self, table: str, rows: pa.RecordBatch) -> None:
         if table not in self._writers:
             self._writers[table] = pa.ipc.new_file(str(self._folder / table), rows.schema)
         self._writers[table].write_batch(rows)
 
-    def set_aside(self) -> Iterator[tuple[str, pa.Table]]:
+    def other_tables(self) -> Iterator[tuple[str, pa.Table]]:
         """(table, wanted rows) of every other table, once the streams have been read."""
         for table, writer in self._writers.items():
             writer.close()

@@ -188,7 +188,7 @@ Faults = dict[str, str]
 def list_files(
     root: RawRoot,
     unreadable: Faults | None = None,
-    oddities: dict[str, str] | None = None,
+    file_warnings: dict[str, str] | None = None,
     format_settings: "FormatSettings | None" = None,
 ) -> list[RawFile]:
     """Every raw log below `root`, at any depth and through links that do not lead out of it, sorted by name.
@@ -196,8 +196,8 @@ def list_files(
     Args:
         root: where to look.
         unreadable: is filled with what lies there and cannot be read; without it, that is an error.
-        oddities: is filled with what is odd about names, times and links, by the file's name; a name that is near those
-            of logs is odd, too.
+        file_warnings: is filled with what is odd about names, times and links, by the file's name; a name that is
+            near those of logs is odd, too.
         format_settings: as of `RawFile`.
 
     Raises:
@@ -207,8 +207,8 @@ def list_files(
         UnreadableFilesError: a log or folder cannot be read, and `unreadable` was not given.
     """
     faults: Faults = {}
-    oddities = {} if oddities is None else oddities
-    found = _in_folder(root, faults, oddities) if isinstance(root, Path) else _in_store(root, oddities)
+    file_warnings = {} if file_warnings is None else file_warnings
+    found = _in_folder(root, faults, file_warnings) if isinstance(root, Path) else _in_store(root, file_warnings)
     files = sorted(
         (replace(file, format_settings=format_settings) for file in found), key=lambda file: file.source_file
     )
@@ -338,7 +338,7 @@ def _no_root(root: RawRoot) -> NoRawRootError:
     return NoRawRootError(f"{what}; set HEALTH_RAW or --raw to where the logs are")
 
 
-def _in_folder(root: Path, faults: Faults, oddities: dict[str, str]) -> list[RawFile]:
+def _in_folder(root: Path, faults: Faults, file_warnings: dict[str, str]) -> list[RawFile]:
     if not root.exists():
         raise _no_root(root)
     if not root.is_dir():
@@ -358,7 +358,7 @@ def _in_folder(root: Path, faults: Faults, oddities: dict[str, str]) -> list[Raw
         for file in walk.files()
     ]
     faults |= walk.faults
-    oddities |= _passed_over(walk.near_misses) | walk.oddities
+    file_warnings |= _passed_over(walk.near_misses) | walk.file_warnings
     return files
 
 
@@ -366,7 +366,7 @@ def _passed_over(names: Sequence[str]) -> dict[str, str]:
     return dict.fromkeys(names[:MOST_NEAR_MISSES], f"it is not read, for its name: {NAMES_THAT_COUNT}")
 
 
-def _in_store(url: str, oddities: dict[str, str]) -> list[RawFile]:
+def _in_store(url: str, file_warnings: dict[str, str]) -> list[RawFile]:
     with _told("list", f"the raw logs in {url}", url):
         store, prefix = _connected(url)
         store.invalidate_cache()  # what was listed before is of no interest
@@ -376,7 +376,9 @@ def _in_store(url: str, oddities: dict[str, str]) -> list[RawFile]:
             path.removeprefix(prefix).lstrip("/"): path for path, details in found.items() if details["type"] == "file"
         }
         logs = [_object(path, name, found[path], store) for name, path in named.items() if LOG_NAME.search(name)]
-    oddities |= _passed_over(sorted(name for name in named if NEAR_MISS.search(name) and not LOG_NAME.search(name)))
+    file_warnings |= _passed_over(
+        sorted(name for name in named if NEAR_MISS.search(name) and not LOG_NAME.search(name))
+    )
     if not is_there:
         raise _no_root(url)
     if prefix in found:

@@ -21,7 +21,7 @@ from health_assets.core.temporary import temporary_folder
 from health_assets.logs.files import Identities, Notes, RawFile
 from health_assets.logs.identity import Identity
 from health_assets.logs.limits import Limits
-from health_assets.logs.reader import reading
+from health_assets.logs.reader import log_parser
 from health_assets.logs.routing import STREAMED_TABLE, Rejection, Router
 from health_assets.logs.stores import names_of
 from health_assets.logs.tally import REJECTED, Content
@@ -135,7 +135,7 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
     identities: Identities = {}
     with (
         temporary_folder() as folder,
-        reading(
+        log_parser(
             files, notes, identities, own.limits, own.appended.beginnings, single_threaded=own.is_shard, salt=own.salt
         ) as parser,
     ):
@@ -157,7 +157,7 @@ def _read(own: ReadTask, insert: InsertArrow) -> ReadResult:
             if evaluations:
                 router.read(evaluations)
             contents = own.appended.with_known(files, router.contents())
-            for table, rows in router.set_aside():
+            for table, rows in router.other_tables():
                 insert(table, rows)
     found = slices_of(files, contents)
     return ReadResult(

@@ -10,7 +10,7 @@ from health_assets.logs.files import RawFile
 from health_assets.logs.limits import Limits, Unpacking
 from health_assets.logs.looks import look_of
 from health_assets.logs.plain import plain_blocks
-from health_assets.logs.reader import reading
+from health_assets.logs.reader import log_parser
 from health_assets.logs.unicode import as_utf_8
 
 FILES_SHOWN = 5
@@ -52,7 +52,7 @@ def _reasons(file: RawFile, targets: Targets, limits: Limits) -> list[str]:
     most = MOST_LOOKED_AT if file.source_file.lower().endswith(("jsonl", "ndjson")) else MOST_DOCUMENT
     beginning = replace(file, size_bytes=min(file.size_bytes, most))
     rows: list[tuple[int, str]] = []
-    with reading([beginning], limits=limits, single_threaded=True) as parser:
+    with log_parser([beginning], limits=limits, single_threaded=True) as parser:
         for batch in parser.records(targets):
             rows += zip(batch["line_number"].to_pylist(), batch["reason"].to_pylist(), strict=True)
         for of_otlp in (parser.spans, parser.evaluations):

@@ -114,7 +114,7 @@ def ingest(
     loading = Loading(session, matched, scope, targets, unreadable, trusted_judgements, limits, salt)
     Ledger(session).write_unreadable(unreadable)
 
-    due = loading.compare_with_ledger()
+    due = loading.plan_load()
     found = loading.load_lines(due)
     report.add_read(files, found, due.appended)
     cut = FileLedger(session).note_cut(loading.cut(due.lines_less(found)), matched.before)

@@ -105,7 +105,7 @@ class Loading:
         self._hours_with_new_rows: dict[str, set[datetime]] = {table: set() for table in RECORD_TABLES}
         """By table, hours that got rows, which are made with the targets of now."""
 
-    def compare_with_ledger(self) -> LoadPlan:
+    def plan_load(self) -> LoadPlan:
         """Find out which files have changed and which slices the tables lack; what they have wrongly counts as lacking.
 
         Raises:

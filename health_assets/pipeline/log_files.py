@@ -32,13 +32,13 @@ class LogFiles:
         known: what the ledger says of them.
         matched: what became of those that were read, and which count.
         unreadable: those that cannot be read, with the reason.
-        oddities: what is odd about them, by name.
+        file_warnings: what is odd about them, by name.
     """
 
     known: Mapping[str, KnownFile]
     matched: MatchedFiles
     unreadable: Faults
-    oddities: Mapping[str, str]
+    file_warnings: Mapping[str, str]
 
     @classmethod
     def of(cls, known: Mapping[str, KnownFile], settings: Settings, now: datetime) -> Self:
@@ -53,14 +53,14 @@ class LogFiles:
             HealthAssetsError: they cannot be listed.
         """
         unreadable: Faults = {}
-        oddities: dict[str, str] = {}
-        files = list_files(settings.raw, unreadable, oddities, FormatSettings.of(settings))
+        file_warnings: dict[str, str] = {}
+        files = list_files(settings.raw, unreadable, file_warnings, FormatSettings.of(settings))
         unpacking = Limits.of(settings, now).unpacking
         return cls(
             known=known,
             matched=match_files(known, files, unreadable, unpacking=unpacking, trusted=settings.trust),
             unreadable=unreadable,
-            oddities=distrusted(files, settings.trust) | oddities,
+            file_warnings=distrusted(files, settings.trust) | file_warnings,
         )
 
     @property
@@ -79,7 +79,7 @@ class LogFiles:
             yield "a raw log cannot be read, or could not"
         if not ledger.knows_root(settings.raw):
             yield "the raw root is another one"
-        if not FileLedger(session).has_noted(self.oddities):
+        if not FileLedger(session).has_noted(self.file_warnings):
             yield "something else is odd about the raw logs"
         if not is_settled(self.known, self.matched):
             yield "a raw log is new, changed, moved, gone or back, or has an event whose time has come"

@@ -64,13 +64,13 @@ def ingest_logs(
             with pipeline.write() as session:
                 unreadable: Faults = {}
                 read_at = session.now()
-                oddities: dict[str, str] = {}
-                files = list_files(pipeline.raw_root, unreadable, oddities, FormatSettings.of(settings))
+                file_warnings: dict[str, str] = {}
+                files = list_files(pipeline.raw_root, unreadable, file_warnings, FormatSettings.of(settings))
                 unreadable |= failures.still_of(files)
                 files = [file for file in files if not is_among(unreadable, file.source_file)]
                 Ledger(session).require_root(pipeline.raw_root, files)
-                oddities = distrusted(files, settings.trust) | oddities
-                odd = FileLedger(session).write_oddities(oddities)
+                file_warnings = distrusted(files, settings.trust) | file_warnings
+                odd = FileLedger(session).write_warnings(file_warnings)
                 targets = pipeline.load_targets()
                 report = ingest(
                     session, files, hours, targets,

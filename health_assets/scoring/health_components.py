@@ -24,18 +24,16 @@ LAST_COUNTS = tuple(f"{name}_{minutes}m" for minutes in LAST_MINUTES for name in
 COMPONENTS = (*SUMS, *LAST_COUNTS)
 
 
-def health_components(
-    executions: ir.Table, trigger_events: ir.Table, sightings: ir.Table, targets: Targets
-) -> ir.Table:
+def health_components(executions: ir.Table, trigger_events: ir.Table, presence: ir.Table, targets: Targets) -> ir.Table:
     """One row per (hour, agent_id) with any event: `COMPONENTS` and `runtime_s_sum`.
 
     Args:
         executions: cleaned executions.
         trigger_events: cleaned triggers.
-        sightings: (hour, agent_id) of other events, which make an agent known without adding to a sum.
+        presence: (hour, agent_id) of other events, which make an agent known without adding to a sum.
         targets: for the expected runtime that long-running executions exceed (source 1, "Stability Score").
     """
-    parts = ibis.union(_of_executions(executions, targets), _of_triggers(trigger_events), _of_sightings(sightings))
+    parts = ibis.union(_of_executions(executions, targets), _of_triggers(trigger_events), _of_presence(presence))
     merged = merge(parts, ["hour", "agent_id"], COMPONENTS)
     return merged.mutate(runtime_s_sum=merged.runtime_us_sum / 1e6)
 
@@ -88,6 +86,6 @@ def _of_triggers(trigger_events: ir.Table) -> ir.Table:
     return rows.group_by(["hour", "agent_id"]).aggregate(**sums)
 
 
-def _of_sightings(sightings: ir.Table) -> ir.Table:
-    seen = sightings.filter(sightings.agent_id.notnull()).distinct()
+def _of_presence(presence: ir.Table) -> ir.Table:
+    seen = presence.filter(presence.agent_id.notnull()).distinct()
     return seen.select("hour", "agent_id", **dict.fromkeys(COMPONENTS, ibis.literal(0, "int64")))

@@ -254,21 +254,21 @@ class FileLedger:
 
     # -- what is odd --
 
-    def write_oddities(self, oddities: Mapping[str, str]) -> dict[str, str]:
+    def write_warnings(self, file_warnings: Mapping[str, str]) -> dict[str, str]:
         """Replace what is noted as odd about files; gives what was not noted before, to be told once."""
-        rows, notes = self._noted_oddities(), _oddity_notes(oddities)
+        rows, notes = self._noted_warnings(), _warning_notes(file_warnings)
         if notes != dict(rows):
             self._session.query("DELETE FROM raw_file_notes WHERE starts_with(note, ?)", [ODD])
             if notes:
                 columns = {"source_file": [*notes], "note": [*notes.values()], "records": [1] * len(notes)}
                 self._session.insert_arrow("raw_file_notes", pa.table(columns))
-        return {name: what for name, what in oddities.items() if (name, notes[name]) not in rows}
+        return {name: what for name, what in file_warnings.items() if (name, notes[name]) not in rows}
 
-    def has_noted(self, oddities: Mapping[str, str]) -> bool:
+    def has_noted(self, file_warnings: Mapping[str, str]) -> bool:
         """Whether exactly this is noted as odd about files."""
-        return dict(self._noted_oddities()) == _oddity_notes(oddities)
+        return dict(self._noted_warnings()) == _warning_notes(file_warnings)
 
-    def _noted_oddities(self) -> list[tuple[str, str]]:
+    def _noted_warnings(self) -> list[tuple[str, str]]:
         return self._session.query("SELECT source_file, note FROM raw_file_notes WHERE starts_with(note, ?)", [ODD])
 
     # -- what is gone --
@@ -399,8 +399,8 @@ _TO_BE_WRITTEN_OFF = (
 )
 
 
-def _oddity_notes(oddities: Mapping[str, str]) -> dict[str, str]:
-    return {name: f"{ODD}{what}" for name, what in oddities.items()}
+def _warning_notes(file_warnings: Mapping[str, str]) -> dict[str, str]:
+    return {name: f"{ODD}{what}" for name, what in file_warnings.items()}
 
 
 def _is_cut(name: str) -> bool:

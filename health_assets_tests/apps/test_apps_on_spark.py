@@ -22,8 +22,8 @@ from health_assets.apps.serving.history.filling import fill
 from health_assets.apps.serving.history.layout import Kept, read_account, read_rows
 from health_assets.core.hours import HOUR
 from health_assets.core.targets import load_targets
-from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.pipeline.retention import prune
+from health_assets.systems.pruning import PRUNED_COMPONENTS
 from health_assets.systems.survey.surveyed_agents import RegisteredAgent
 from health_assets.systems.survey.surveying import keep_probes, summarise, survey
 from health_assets_tests.pipeline.test_spark_equality import Pair
@@ -70,7 +70,7 @@ def copied(pair: Pair, tmp_path: Path) -> Pair:
 @pytest.mark.nightly
 def test_rows_that_were_dropped_and_rows_that_came_back_are_the_same_on_spark(copied: Pair) -> None:
     before = START + 4 * HOUR
-    pruned = [prune(project.warehouse, COMPONENTS, before, project.lookback_hours) for project in copied]
+    pruned = [prune(project.warehouse, PRUNED_COMPONENTS, before, project.lookback_hours) for project in copied]
     assert pruned[0] == pruned[1]
     assert pruned[1].rows["executions"] and pruned[1].rows["health_components"]
     assert_same(copied)

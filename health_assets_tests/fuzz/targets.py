@@ -29,7 +29,7 @@ from health_assets.consumer.document import InvalidDocumentError, parse_document
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import Targets, load_targets
 from health_assets.logs.files import Notes, list_files
-from health_assets.logs.reader import reading
+from health_assets.logs.reader import log_parser
 from health_assets.systems.survey.surveyed_agents import load_registry
 from health_assets_tests.support import (
     agent_logs_made,
@@ -311,7 +311,7 @@ def rows_by_line(project: Project, notes: Notes | None = None) -> dict[tuple[int
     """What the reader makes of all files, by file and line."""
     found: dict[tuple[int, int], list[Row]] = defaultdict(list)
     common = ["file_id", "line_number", "record_type", "hour", "reason"]
-    with reading(list_files(project.raw), notes) as parser:
+    with log_parser(list_files(project.raw), notes) as parser:
         native = (
             parser.records(Targets()).read_all().select([*common, "execution_id", "trigger_id", "call_id"]).to_pylist()
         )

@@ -18,7 +18,7 @@ from health_assets.logs import content_index, plain
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.limits import BLOCK_BYTES, WITHOUT_LIMIT, Limits, Unpacking
-from health_assets.logs.native_records import RECORD_TYPES, RULES
+from health_assets.logs.native_line_types import RECORD_TYPES, RULES
 from health_assets.logs.plain import plain_blocks
 from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline.partition_selection import select_hours

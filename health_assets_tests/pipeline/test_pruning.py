@@ -19,13 +19,14 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.defs.build import build_definitions
-from health_assets.defs.pruning_job import COMPONENTS, JOB, prune_hours_job, prune_now
+from health_assets.defs.pruning_job import JOB, prune_hours_job
 from health_assets.defs.schedules import _hours_due
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.pipeline.retention import Pruned, cutoff, prune
 from health_assets.quality.batches import Source
 from health_assets.quality.evaluation import evaluate
+from health_assets.systems.pruning import PRUNED_COMPONENTS, prune_old_hours
 from health_assets.systems.suites import SUITES
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.pipeline.test_ingestion_properties import late_logs_tick
@@ -43,7 +44,7 @@ from health_assets_tests.support.projects import (
 )
 from health_assets_tests.support.traces_made import agent, in_lines, otlp_line, random_spans, tool
 
-DROPPED = (*RECORD_TABLES, *COMPONENTS)
+DROPPED = (*RECORD_TABLES, *PRUNED_COMPONENTS)
 HISTORY = tuple(name for name in RESULT_TABLES if name not in DROPPED)
 HOURS = hours_from(START, 24)
 CUT = START + 14 * HOUR
@@ -107,7 +108,7 @@ def steady(made_once: Project, tmp_path: Path) -> Project:
 
 
 def pruned_at(project: Project, before: datetime) -> Pruned:
-    return prune(project.warehouse, COMPONENTS, before, project.lookback_hours)
+    return prune(project.warehouse, PRUNED_COMPONENTS, before, project.lookback_hours)
 
 
 def assert_history_is(project: Project, before: Tables) -> None:
@@ -131,7 +132,7 @@ def of_hours(tables: Tables, hours: HourRange) -> Tables:
 
 
 def test_what_is_dropped_is_what_can_be_made_again_and_all_else_is_kept() -> None:
-    assert set(COMPONENTS) == {
+    assert set(PRUNED_COMPONENTS) == {
         "health_components", "state_components", "model_components", "trace_risks", "evidence_components",
         "tool_components", "usage_components", "now_components", "computed_signals",
         "evaluated_signals", "release_components", "fallback_components",
@@ -471,7 +472,7 @@ def test_rows_that_were_dropped_are_no_lines_that_are_missing(tmp_path: Path) ->
     project.write_log("a.jsonl", [line(execution("e", "a", START)), "no JSON"])
     hour = HourRange.of(START)
     project.ingest(hour)
-    prune(project.warehouse, COMPONENTS, hour.end, 1)
+    prune(project.warehouse, PRUNED_COMPONENTS, hour.end, 1)
     with project.warehouse.read() as session:
         for asset in ("executions", "rejected_records"):
             source = Source(asset=asset, session=session, hours=hour, targets=Targets(), settings=project.settings)
@@ -516,7 +517,7 @@ def test_the_days_are_counted_by_the_clock_of_the_pipeline(tmp_path: Path) -> No
     project.materialize(hours_from(START, 1), only=["ingest"])
     for days_later, rows in ((2, 0), (4, 1)):
         project.now = START + timedelta(days=days_later)
-        pruned = prune_now(project.pipeline, 3)
+        pruned = prune_old_hours(project.pipeline, 3)
         assert (pruned.before, pruned.rows.get("executions", 0)) == (project.now - timedelta(days=3), rows)
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.pipeline import trace_assembly
 from health_assets.pipeline.retention import prune
+from health_assets.systems.pruning import PRUNED_COMPONENTS
 from health_assets_tests.support import reference_traces
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.logs_made import START, execution, line
@@ -99,7 +99,7 @@ class Traces(RuleBasedStateMachine):
     @rule(kept=st.integers(1, HOURS))
     def old_hours_are_dropped(self, kept: int) -> None:
         if self.project.warehouse_path.exists():
-            prune(self.project.warehouse, COMPONENTS, START + (HOURS - kept) * HOUR, LOOKBACK_HOURS)
+            prune(self.project.warehouse, PRUNED_COMPONENTS, START + (HOURS - kept) * HOUR, LOOKBACK_HOURS)
             assert_lines_are_conserved(self.project)
 
     @rule(hours=RANGES, table=st.sampled_from(["executions", "model_calls", "tool_calls", "spans"]))

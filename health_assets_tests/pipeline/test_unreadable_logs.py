@@ -19,13 +19,13 @@ from fsspec.implementations.memory import MemoryFileSystem
 from health_assets.cli.outcomes import Outcome
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.stores import is_among
 from health_assets.pipeline import log_ingestion
 from health_assets.pipeline.log_ingestion import load_new_logs
 from health_assets.pipeline.retention import prune
+from health_assets.systems.pruning import PRUNED_COMPONENTS
 from health_assets.warehouse.fingerprints import EVERY_LOG_WAS_READ
 from health_assets_tests.defs.test_dagster_runs import sensor_tick
 from health_assets_tests.support.commands_here import command_here
@@ -378,9 +378,11 @@ def test_a_run_counts_the_folders_that_cannot_be_listed(project: Project, monkey
     """An administrator, as whom tests may run, can list every folder, so the fault is put in."""
     project.write_log("a.jsonl", [line(execution("a", "planner", START))])
 
-    def listed(root: Path, unreadable: dict[str, str], oddities: dict[str, str], _: FormatSettings) -> list[RawFile]:
+    def listed(
+        root: Path, unreadable: dict[str, str], file_warnings: dict[str, str], _: FormatSettings
+    ) -> list[RawFile]:
         unreadable["shut/"] = "cannot list the raw logs in shut: Permission denied"
-        return list_files(root, None, oddities)
+        return list_files(root, None, file_warnings)
 
     monkeypatch.setattr("health_assets.pipeline.log_ingestion.list_files", listed)
     read = project.materialize(hours_from(START, 1), only=["ingest"])["raw_logs"]
@@ -399,7 +401,7 @@ def pruned_logs(folder: Path) -> Project:
         made = [execution(f"{agent}{number}", agent, START + number * HOUR) for number in range(10)]
         project.write_log(f"{agent}.jsonl", map(line, made))
     project.materialize(hours_from(START, 10), only=PRUNED_STEPS)
-    prune(project.warehouse, COMPONENTS, START + 8 * HOUR, project.lookback_hours)
+    prune(project.warehouse, PRUNED_COMPONENTS, START + 8 * HOUR, project.lookback_hours)
     return project
 
 

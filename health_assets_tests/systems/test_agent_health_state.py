@@ -16,12 +16,12 @@ from rich.console import Console
 
 from health_assets.apps.report.blocks import print_health
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.pipeline.retention import prune
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.latency_buckets import LAST_BUCKET, bucket_of, latency_ms
 from health_assets.scoring.range_ranks import kth_smallest
 from health_assets.scoring.window_latencies import sliding_window_buckets, window_buckets
+from health_assets.systems.pruning import PRUNED_COMPONENTS
 from health_assets_tests.support import reference
 from health_assets_tests.support import reference_agent_health_state as state_reference
 from health_assets_tests.support.logs_made import (
@@ -326,7 +326,7 @@ def test_a_late_change_is_told_in_every_later_hour_and_gone_with_its_line(tmp_pa
 def test_changes_outlive_what_retention_drops(tmp_path: Path) -> None:
     project = Project(tmp_path / "project", window_hours=1, lookback_hours=3)
     states(project, changing(), hours_from(START, 12))
-    prune(project.warehouse, COMPONENTS, START + 6 * HOUR, 3)
+    prune(project.warehouse, PRUNED_COMPONENTS, START + 6 * HOUR, 3)
     project.materialize(HourRange.of(START + 12 * HOUR), only=STEPS)
     assert told_changes(project)[12, "a"] == (12.5, 12.0, 31 / 60)
     assert_states_equal_the_reference(project, list(hours_from(START, 13)))
@@ -363,7 +363,7 @@ def test_what_is_carried_forward_follows_from_the_logs_whatever_was_done_in_whic
         project.materialize(hours_from(START + first * HOUR, 4), only=STEPS[1:])
     for step in range(2):
         if step == 1:
-            prune(project.warehouse, COMPONENTS, START + 7 * HOUR, 3)
+            prune(project.warehouse, PRUNED_COMPONENTS, START + 7 * HOUR, 3)
         touched = hours_from(START + random.randrange(13) * HOUR, 3)
         late = random_changes(random, [touched.start], f"late {step}")
         project.write_log(f"late {step}.jsonl", [line(record) for record in late])

@@ -20,7 +20,6 @@ from health_assets.consumer.fetching import Answer
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.systems import FIRST_FORMULA_VERSION, SYSTEM_NAMES
 from health_assets.defs import survey
-from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.defs.sensors import late_logs_sensor
 from health_assets.pipeline import system_step
 from health_assets.pipeline.derived import Inputs
@@ -29,6 +28,7 @@ from health_assets.systems import formula_versions
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.error_budget import FORMULA_VERSION
 from health_assets.systems.formula_versions import OlderResults, older_results
+from health_assets.systems.pruning import PRUNED_COMPONENTS
 from health_assets.systems.stale_partitions import stale_hours, stale_statuses
 from health_assets.systems.survey.probing import Probe
 from health_assets.systems.survey.surveyed_agents import RegisteredAgent
@@ -349,7 +349,7 @@ def test_hours_that_look_back_on_what_retention_dropped_keep_their_version_and_s
     project = made(tmp_path)
     before = project.tables()
     cut = START + 6 * HOUR
-    prune(project.warehouse, COMPONENTS, cut, LOOKBACK_HOURS)
+    prune(project.warehouse, PRUNED_COMPONENTS, cut, LOOKBACK_HOURS)
     raise_version(monkeypatch, system, CHANGES[system]())
     after = rebuilt("duckdb", system)
     with project.warehouse.write() as session:  # which a warehouse that was copied knows at another place
@@ -364,7 +364,7 @@ def test_hours_that_look_back_on_what_retention_dropped_keep_their_version_and_s
             break
     kept = f"{len(found.kept)} hours of {system} are of formula version 1.0, now 2.0; {len(found.kept)} of them keep it"
     assert kept in skip_message(project)
-    results = [asset.name for asset in SYSTEMS[system] if asset.name not in COMPONENTS]
+    results = [asset.name for asset in SYSTEMS[system] if asset.name not in PRUNED_COMPONENTS]
     for name in results:
         rows: dict[str, list[Row]] = {"old": [], "new": []}
         for row in project.rows(name):
@@ -382,7 +382,7 @@ def test_dropped_components_that_come_back_with_a_new_formula_make_stale_what_wa
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = made(tmp_path)
-    prune(project.warehouse, COMPONENTS, START + 12 * HOUR, LOOKBACK_HOURS)
+    prune(project.warehouse, PRUNED_COMPONENTS, START + 12 * HOUR, LOOKBACK_HOURS)
     raise_version(monkeypatch, "agent_health_model", of_agent_health())
     project.materialize(HOURS, only=STEPS)  # as a user asks for it, while the logs are still there
     assert_same_tables(project.tables(), rebuilt("duckdb", "agent_health_model"))

@@ -16,7 +16,6 @@ from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.program import PROGRAM, digest_of_program
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
-from health_assets.defs.pruning_job import COMPONENTS
 from health_assets.pipeline import fingerprints
 from health_assets.pipeline.derived import Inputs
 from health_assets.pipeline.fingerprints import EXCLUDED_SETTINGS, upstream
@@ -26,6 +25,7 @@ from health_assets.quality.evaluation import CheckResult, Request, evaluate
 from health_assets.schema.catalog import ALL_TABLES, SUPERSEDED
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.no_op_check import made_at, reason_to_run
+from health_assets.systems.pruning import PRUNED_COMPONENTS
 from health_assets.systems.suites import SUITES
 from health_assets.warehouse.engines.duckdb.store import DuckDBSession
 from health_assets.warehouse.fingerprints import FEW_READ_LINES_ARE_REJECTED
@@ -551,7 +551,7 @@ def test_an_ingestion_that_leaves_new_targets_alone_makes_a_run(done_here: Proje
 
 
 def test_rows_that_retention_dropped_make_a_run(done_here: Project) -> None:
-    prune(done_here.warehouse, COMPONENTS, HOURS.start, LOOKBACK_HOURS)
+    prune(done_here.warehouse, PRUNED_COMPONENTS, HOURS.start, LOOKBACK_HOURS)
     assert why(done_here) is not None
 
 

@@ -38,7 +38,7 @@ from health_assets.core.raw_roots import local_root
 from health_assets.core.redaction import REDACTION, Redaction
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
-from health_assets.logs.reader import reading
+from health_assets.logs.reader import log_parser
 from health_assets.logs.stores import Faults, RawFile, is_among, is_trusted, list_files
 from health_assets.scoring.identities import CLAIMANT, claimant_of, names_of_runs
 from health_assets.scoring.identities import NOBODY as CLAIMED_BY_NOBODY
@@ -242,7 +242,7 @@ def _judged_in(files: Sequence[RawFile], settings: Settings) -> set[tuple[str, s
     Anybody may put a log there: only what the pipeline would load as such a judgement keeps a run from being judged.
     """
     try:
-        with reading(files) as parser:
+        with log_parser(files) as parser:
             judged: set[tuple[str, str]] = set()
             for batch in parser.records(Targets(), settings.trust):
                 counts = pc.and_(

@@ -19,9 +19,9 @@ SUMMED_TABLES = ("executions", "trigger_events")
 
 
 def _components(inputs: Inputs) -> ir.Table:
-    sightings = [inputs.table(name).select("hour", "agent_id") for name in EVENT_TABLES if name not in SUMMED_TABLES]
+    presence = [inputs.table(name).select("hour", "agent_id") for name in EVENT_TABLES if name not in SUMMED_TABLES]
     return health_components(
-        inputs.table("executions"), inputs.table("trigger_events"), ibis.union(*sightings), inputs.targets
+        inputs.table("executions"), inputs.table("trigger_events"), ibis.union(*presence), inputs.targets
     )
 
 

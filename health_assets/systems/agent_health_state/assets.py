@@ -40,10 +40,10 @@ TIMES_OF_SIGHTINGS = {
 
 
 def _components(inputs: Inputs) -> ir.Table:
-    sightings = [
+    presence = [
         inputs.table(name).select("hour", "agent_id", first_event_at=at) for name, at in TIMES_OF_SIGHTINGS.items()
     ]
-    return state_components(inputs.table("executions"), inputs.table("agent_updates"), sightings)
+    return state_components(inputs.table("executions"), inputs.table("agent_updates"), presence)
 
 
 def _states(inputs: Inputs) -> ir.Table:

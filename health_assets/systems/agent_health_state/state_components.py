@@ -15,16 +15,16 @@ from health_assets.scoring.relations import lookup
 KEYS = ("hour", "agent_id")
 
 
-def state_components(executions: ir.Table, agent_updates: ir.Table, sightings: Sequence[ir.Table]) -> ir.Table:
+def state_components(executions: ir.Table, agent_updates: ir.Table, presence: Sequence[ir.Table]) -> ir.Table:
     """One row per (hour, agent_id) with any event: every column of the table `state_components`.
 
     Args:
         executions: cleaned executions.
         agent_updates: cleaned restarts, model changes and capability updates.
-        sightings: (hour, agent_id, first_event_at) of the other events, which make an agent known.
+        presence: (hour, agent_id, first_event_at) of the other events, which make an agent known.
     """
     of_executions, of_updates = _of_executions(executions), _of_updates(agent_updates)
-    seen = (of_executions, of_updates, *sightings)
+    seen = (of_executions, of_updates, *presence)
     known = ibis.union(*(rows.select(*KEYS, "first_event_at") for rows in seen))
     known = known.filter(known.agent_id.notnull())
     known = known.group_by(KEYS).aggregate(first_event_at=known.first_event_at.min())

@@ -1,4 +1,4 @@
-"""Lines of OTLP-JSON among others, kept in files until all lines were read."""
+"""A buffer on the disk for lines of OTLP-JSON, until all other lines were read."""
 
 import re
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from health_assets.logs.files import LINES_SCHEMA
 from health_assets.logs.otlp_lines import EVALUATION_EVENT, LOGS_START, START, USUAL_START
 
 
-class SetAside:
-    """Lines of OTLP-JSON, kept in files while all others are read.
+class OtlpBuffer:
+    """Keeps lines of OTLP-JSON in files while all others are read.
 
     Args:
         folder: for the files, of which there is one only once there is a line for it.
@@ -23,7 +23,7 @@ class SetAside:
         self._writers: dict[str, pa.ipc.RecordBatchFileWriter] = {}
 
     def others(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Set the lines of OTLP-JSON among these aside, and give all others."""
+        """Keep the lines of OTLP-JSON, and yield all others."""
         for batch in batches:
             if pc.all(pc.starts_with(batch["line"], USUAL_START)).as_py():
                 yield batch
@@ -33,13 +33,13 @@ class SetAside:
             if not count:
                 yield batch
             elif count == batch.num_rows:
-                self._set_aside(batch)
+                self._keep(batch)
             else:
-                self._set_aside(batch.filter(is_otlp))
+                self._keep(batch.filter(is_otlp))
                 yield batch.filter(pc.invert(is_otlp))
 
-    def _set_aside(self, batch: pa.RecordBatch) -> None:
-        """Keep the lines for those who read them: spans may hold results of evaluators, and logs nothing else."""
+    def _keep(self, batch: pa.RecordBatch) -> None:
+        """Write the lines by what they may hold: spans may hold results of evaluators, and logs nothing else."""
         # a regular expression finds a plain text much faster than `match_substring`
         has_evaluations = pc.match_substring_regex(batch["line"], re.escape(EVALUATION_EVENT))
         if has_evaluations.true_count:
