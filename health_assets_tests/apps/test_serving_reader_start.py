@@ -1,5 +1,7 @@
 """A reader process that cannot be started is told as that, and not as a warehouse that cannot be read."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,3 +18,13 @@ def test_a_reader_that_cannot_be_started_is_told_as_that(tmp_path: Path, monkeyp
         reader.ask({"session": "s"}, timeout_s=5)
     assert SENTENCES[told.value.kind] == "the process that reads the warehouse cannot be started"
     assert str(told.value).endswith(f"[Errno 13] Permission denied: '{python}'")
+
+
+def test_a_reader_whose_server_was_killed_ends_without_a_word(tmp_path: Path) -> None:
+    settings = Settings(warehouse=str(tmp_path / "w.duckdb")).model_dump_json()
+    command = [sys.executable, "-m", "health_assets.apps.serving.reader_process"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as reader:
+        reader.stdout.close()
+        _, stderr = reader.communicate(f'{settings}\n{{"session": "s"}}\n', timeout=60)
+    assert (reader.returncode, stderr) == (0, "")

@@ -4,8 +4,9 @@ What belongs here: settings, requests and replies, and the kinds of faults. What
 (`reader_process`) and written (`writer_process`), and the server's end (`client`).
 
 The first line on standard input are the settings. Then there is one request a line, and one reply a line on standard
-output, all JSON. A process ends when its input ends, so it never outlives the server. A reply is `{"ok": ...}`, or
-`{"fault": KIND, "sentence": TEXT}`: the kind is for the world, the sentence for the operator.
+output, all JSON. A process ends when its input ends or nobody reads its replies, so it never outlives the server.
+A reply is `{"ok": ...}`, or `{"fault": KIND, "sentence": TEXT}`: the kind is for the world, the sentence for the
+operator.
 """
 
 import json
@@ -55,7 +56,10 @@ def answer_requests(do: Do) -> None:
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not look like a reply
     os.nice(NICENESS)
-    serve(settings, sys.stdin, replies, do)
+    try:
+        serve(settings, sys.stdin, replies, do)
+    except BrokenPipeError:  # the server was killed, and nobody reads the reply
+        os.dup2(os.open(os.devnull, os.O_WRONLY), replies.fileno())
 
 
 def serve(settings: Settings, requests: Iterable[str], replies: TextIO, do: Do) -> None:
