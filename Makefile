@@ -15,7 +15,7 @@ export SPARK_HOME
 # pytest keeps its rewritten tests, and every process of the tests what it compiled
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test nightly check style bench fuzz hostile soak dist pins sbom audit spark dev lint docs system schema clean
+.PHONY: demo test nightly check style bench fuzz hostile soak live-soak dist pins sbom audit spark dev lint docs system schema clean
 
 ## demo: set up, make sample logs, run the main job, show the fleet's health
 demo: $(STAMP)
@@ -63,6 +63,10 @@ hostile: $(STAMP)
 ## soak: a whole installation for MINUTES (30) with SEED (1): a live writer, kills, restarts, a full disk; PostgreSQL or ENGINE=duckdb
 soak: $(STAMP)
 	$(BIN)/python -m health_assets_tests.soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) --engine $(or $(ENGINE),postgres)
+
+## live-soak: run, serve, collect and MCP clients for MINUTES (120) at ticks of EVERY (5) seconds, with kills, with SEED (1)
+live-soak: $(STAMP)
+	$(BIN)/python -m health_assets_tests.soak.live --minutes $(or $(MINUTES),120) --every $(or $(EVERY),5) --seed $(or $(SEED),1)
 
 ## dist: the wheel and the source distribution of the last commit, built twice; fails where the two differ
 dist: $(STAMP)

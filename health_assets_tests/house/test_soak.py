@@ -1,4 +1,4 @@
-"""The short form of `make soak`: a whole installation that meets each disturbance once ends as a clean rebuild would."""
+"""The short forms of `make soak`: installations whose programs are killed end as a clean rebuild would."""
 
 import shutil
 import tempfile
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from health_assets_tests.soak.__main__ import figures, soak
+from health_assets_tests.soak.live import KILLED, live_soak
 
 MINUTES = 3
 
@@ -28,3 +29,11 @@ def test_an_installation_that_is_killed_restarted_and_full_ends_as_a_clean_rebui
     assert verdict.executions > 0 and verdict.runs.get("SUCCESS"), said
     assert len(said) > 3, "disturbances happened"
     print(*said, figures(verdict), sep="\n")
+
+
+@pytest.mark.nightly
+def test_a_live_installation_whose_programs_are_killed_ends_as_a_clean_rebuild(tmp_path: Path) -> None:
+    lived = live_soak(tmp_path, minutes=1, every_s=5, seed=1, report=print)
+    assert all(lived.kills[name] for name in KILLED)
+    assert lived.sent and lived.runs and lived.answers["MCP: right"], lived
+    print(lived)

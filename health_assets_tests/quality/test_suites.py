@@ -639,6 +639,8 @@ def _breaks_of_releases() -> Iterator[Break]:
     of_parts = "UPDATE {asset} SET %s WHERE hour = TIMESTAMPTZ '{hit}' AND agent_id = 'b'"
     counts = "buckets_are_those_of_runs"
     yield Break("release_components", counts, (of_parts % "latency_buckets = [1, 2, 3, 4, 5, 6, 7]",))
+    dearer = (of_parts % "cost_of_successes_usd = cost_usd + 1",)
+    yield Break("release_components", "parts_are_within_the_whole", dearer)
     for name in ("latency_buckets", "token_buckets", "cost_buckets"):
         unordered = (of_parts % f"{name} = [2, 1]",)
         yield Break("release_components", "buckets_are_in_order", unordered, 1, frozenset({counts}))

@@ -27,7 +27,7 @@ from dagster._daemon.controller import all_daemons_live
 from health_assets.cli.dagster_home import write_home
 from health_assets.core.settings import Settings
 from health_assets.warehouse.migrations import migrate
-from health_assets_tests.soak.services import Manager, Service, command_of
+from health_assets_tests.soak.services import Manager, Service, command_of, python_module
 from health_assets_tests.support import postgres_server
 from health_assets_tests.support.projects import REPOSITORY, command_environment, command_line
 
@@ -167,7 +167,7 @@ def installed(folder: Path, *, engine: str, lease_s: float, seed: int) -> Iterat
                 os.environ["DAGSTER_PG_URL"] = environment["DAGSTER_PG_URL"]  # this process looks at the runs, too
             else:
                 write_home(disk / "dagster")
-            made.services["writer"] = _writer(made, seed)
+            made.services["writer"] = writer_service(made, seed)
             made.services["writer"].start()
             wait_until(lambda: "history" in (folder / "writer.log").read_text(), READY_S, "the writer does not write")
             done = made.command("materialize")
@@ -293,10 +293,11 @@ def _on_postgres(url: str, disk: Path) -> dict[str, str]:
     return {"HEALTH_WAREHOUSE": f"{server}/health", "DAGSTER_PG_URL": dagster_url}
 
 
-def _writer(made: Installation, seed: int) -> Service:
-    words = [sys.executable, "-m", "health_assets_tests.soak.writer", made.raw, made.journal, "--seed", seed]
+def writer_service(made: Installation, seed: int) -> Service:
+    """The program that writes the raw logs."""
+    command = python_module("health_assets_tests.soak.writer", made.raw, made.journal, "--seed", seed)
     environment = command_environment() | {"PYTHONPATH": str(REPOSITORY)}
-    return Service("writer", list(map(str, words)), environment, made.folder / "writer.log")
+    return Service("writer", command, environment, made.folder / "writer.log")
 
 
 def _dagster_services(folder: Path, environment: Mapping[str, str]) -> Iterator[Service]:

@@ -6,6 +6,7 @@ What belongs here: processes and what they take. What does not: which processes 
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -126,6 +127,11 @@ class Manager:
             for service in list(self._services.values()):
                 service.keep()
                 service.measure()
+
+
+def python_module(module: str, *arguments: object) -> list[str]:
+    """The command line of a module of the tests."""
+    return [sys.executable, "-m", module, *map(str, arguments)]
 
 
 def command_of(options: Path) -> list[str]:

@@ -6,14 +6,15 @@ What belongs here: waiting until nothing is left to do, comparing, counting. Wha
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 
-from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange
+from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.defs.unfinished_runs import UNFINISHED
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED
@@ -27,6 +28,8 @@ from health_assets_tests.soak.installation import (
     end_writer,
     wait_until,
 )
+from health_assets_tests.soak.sender import SENT_AGENTS
+from health_assets_tests.soak.services import Service
 from health_assets_tests.support.projects import Project, assert_lines_are_conserved, assert_same_tables
 
 QUIET_S = 900.0
@@ -83,14 +86,12 @@ def judge(installation: Installation, disk_mib_before: dict[str, float]) -> Verd
     for name in ("daemon", "code-server"):
         installation.services[name].end()
     runs = _runs(installation)
-    hours = _materialized(installation)
-    lines, executions = _assert_every_execution_is_there(installation, hours)
-    rebuilt_mib = _assert_equal_to_a_clean_rebuild(installation, hours)
-    rss_mib = {name: _thirds(service.rss_mib) for name, service in installation.services.items()}
-    for name, (_, second, third) in rss_mib.items():
-        count = len(installation.services[name].rss_mib)
-        is_flat = count < SAMPLES_TO_COMPARE or third <= MOST_GROWTH * second + SPARE_MIB
-        assert is_flat, f"{name} grew from {second:.0f} to {third:.0f} MiB"
+    hours = materialized(installation)
+    lines, executions = assert_every_execution_is_there(installation, hours)
+    rebuilt_mib = assert_equal_to_a_clean_rebuild(installation, hours)
+    for service in installation.services.values():
+        assert_memory_is_flat(service)
+    rss_mib = {name: thirds(service.rss_mib) for name, service in installation.services.items()}
     disk_mib = {part: (disk_mib_before[part], after) for part, after in installation.used_mib().items()}
     told = f"on the disk in MiB, before and after: {disk_mib}; new {rebuilt_mib:.0f}; runs: {runs}"
     growth = {part: after - before for part, (before, after) in disk_mib.items()}
@@ -116,15 +117,16 @@ def _runs(installation: Installation) -> dict[str, int]:
     return counts
 
 
-def _materialized(installation: Installation) -> HourRange:
-    """The hours of all tables, which are the same for each, without a hole, and up to the newest that is due."""
+def materialized(installation: Installation) -> HourRange:
+    """The hours of all tables, that are over: the same for each, without a hole, up to the newest that is due."""
     with _seen(installation).warehouse.read() as session:
         rows = session.query("SELECT asset, hour FROM partition_states")
     hours_of: dict[str, set[datetime]] = {name: set() for name in DERIVED}
     for asset, hour in rows:
         if asset in hours_of:
             hours_of[asset].add(hour)
-    first, last = min(hours_of["system_health"]), max(hours_of["system_health"])
+    scored = {hour for hour in hours_of["system_health"] if hour < floor_hour(datetime.now(UTC))}
+    first, last = min(scored), max(scored)
     expected = set(HourRange(first, last + HOUR))
     for asset, hours in hours_of.items():
         assert hours >= expected, f"{asset} lacks {sorted(f'{hour:{KEY_FORMAT}}' for hour in expected - hours)}"
@@ -133,20 +135,32 @@ def _materialized(installation: Installation) -> HourRange:
     return HourRange(first, last + HOUR)
 
 
-def _assert_every_execution_is_there(installation: Installation, hours: HourRange) -> tuple[int, int]:
+def assert_every_execution_is_there(
+    installation: Installation, hours: HourRange, sent: Mapping[str, int] | None = None
+) -> tuple[int, int]:
+    """The lines that the writer wrote, and the number of executions of these hours; with those that were sent as traces.
+
+    Raises:
+        AssertionError: an execution is lost, there twice, or was never written.
+    """
     journal = json.loads(installation.journal.read_text(encoding="utf-8"))
     keys = {f"{hour:%Y-%m-%dT%H}" for hour in hours}
     written = {(hour, name) for hour, names in journal["executions"].items() if hour in keys for name in names}
     with _seen(installation).warehouse.read() as session:
-        rows = session.query("SELECT hour, execution_id FROM executions")
-    found = [(f"{hour:%Y-%m-%dT%H}", name) for hour, name in rows if f"{hour:%Y-%m-%dT%H}" in keys]
+        rows = session.query("SELECT hour, execution_id, agent_id FROM executions")
+    rows = [(f"{hour:%Y-%m-%dT%H}", *names) for hour, *names in rows]
+    rows = [row for row in rows if row[0] in keys]
+    found = [(hour, execution_id) for hour, execution_id, agent_id in rows if agent_id not in SENT_AGENTS]
+    found_sent = Counter(hour for hour, _, agent_id in rows if agent_id in SENT_AGENTS)
     assert len(found) == len(set(found)), "executions stand there twice"
     lost, spare = sorted(written - set(found)), sorted(set(found) - written)
     assert not lost and not spare, f"{len(lost)} executions are lost, like {lost[:3]}; nobody wrote {spare[:3]}"
-    return journal["lines"], len(written)
+    expected_sent = {hour: count for hour, count in (sent or {}).items() if hour in keys}
+    assert found_sent == expected_sent, f"of traces there are {found_sent}, not {expected_sent}"
+    return journal["lines"], len(written) + sum(found_sent.values())
 
 
-def _assert_equal_to_a_clean_rebuild(installation: Installation, hours: HourRange) -> float:
+def assert_equal_to_a_clean_rebuild(installation: Installation, hours: HourRange) -> float:
     """Compare all tables; returns the space of the rebuilt warehouse, in MiB."""
     seen = _seen(installation)
     assert_lines_are_conserved(seen)
@@ -170,7 +184,18 @@ def _seen(installation: Installation) -> Project:
     return project
 
 
-def _thirds(values: Sequence[float]) -> tuple[float, float, float]:
+def assert_memory_is_flat(service: Service) -> None:
+    """The memory of a service's process does not grow from the second third of the time to the last.
+
+    Raises:
+        AssertionError: it does.
+    """
+    _, second, third = thirds(service.rss_mib)
+    is_flat = len(service.rss_mib) < SAMPLES_TO_COMPARE or third <= MOST_GROWTH * second + SPARE_MIB
+    assert is_flat, f"{service.name} grew from {second:.0f} to {third:.0f} MiB"
+
+
+def thirds(values: Sequence[float]) -> tuple[float, float, float]:
     """Medians of the first, second and last third."""
     size = max(1, len(values) // 3)
     parts = values[:size], values[size : 2 * size] or values, values[-size:]

@@ -171,7 +171,7 @@ def main() -> None:
     writer.write_history(datetime.now(UTC))
     print("history", flush=True)
     for now in turns(is_over):
-        writer.write_lock(now)
+        writer.turn(now)
     executions = {hour: sorted(ids) for hour, ids in writer.executions.items()}
     chosen.journal.write_text(json.dumps({"lines": writer.lines, "executions": executions}), encoding="utf-8")
 

@@ -31,6 +31,7 @@ RELEASE_COMPONENTS = Suite(
                 *at_least("executions", "runs_with_cost"),
                 *at_least("runs_with_cost", "successes_with_cost"),
                 *at_least("successes", "successes_with_cost"),
+                *at_least("cost_usd", "cost_of_successes_usd"),
             ],
         ),
         Check(
