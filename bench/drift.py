@@ -17,7 +17,7 @@ from rich.table import Table
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.latency_buckets import GAMMA, LAST_BUCKET
 from health_assets.systems.agent_drift.agent_drift import judged
-from health_assets.systems.agent_drift.detectors import Search, SharesOfRuns, found_in
+from health_assets.systems.agent_drift.detectors import Search, SharesOfRuns, evidence_of
 from health_assets.systems.agent_drift.names import (
     COST,
     DAY_HOURS,
@@ -186,7 +186,7 @@ def _world(random: np.random.Generator, fleet: Fleet, drifting: np.ndarray, days
 
 
 def _found(world: World, numbers: Integers, days: int, alarms_a_week: float) -> Iterator[pa.Table]:
-    """Rows of `detectors.FOUND`, day by day."""
+    """Rows of `detectors.EVIDENCE_SCHEMA`, day by day."""
     for day in range(days):
         span = HourRange(MONDAY + day * DAY_HOURS * HOUR, MONDAY + (day + 1) * DAY_HOURS * HOUR)
         search = Search(hours=span, open_hours=0, margin=MARGIN, alarms_a_week=alarms_a_week)
@@ -196,7 +196,7 @@ def _found(world: World, numbers: Integers, days: int, alarms_a_week: float) -> 
         runs = world.runs[hours]
         for measure, buckets in world.buckets.items():
             shares[measure] = runs, _events(runs, buckets[first:last])
-        yield found_in([(numbers, shares)], search)
+        yield evidence_of([(numbers, shares)], search)
         yield tool_detectors(_table_of_calls(world.calls[hours], numbers), search)
 
 

@@ -11,30 +11,30 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from health_assets.systems.agent_drift.detectors import FOUND, OF_NO_AGENT
+from health_assets.systems.agent_drift.detectors import EVIDENCE_SCHEMA, OF_NO_AGENT
 from health_assets.systems.agent_drift.evidence import Floats
 from health_assets.systems.agent_drift.names import WEEK_HOURS
 
-JUDGED = FOUND.append(pa.field("is_drifting", pa.bool_()))
+JUDGED = EVIDENCE_SCHEMA.append(pa.field("is_drifting", pa.bool_()))
 
 
-def judged(found: pa.Table, alarms_a_week: float) -> pa.Table:
+def judged(rows: pa.Table, alarms_a_week: float) -> pa.Table:
     """The rows of agents with the number of detectors of their hour, and whether each is among those that are named.
 
     Args:
-        found: rows of `detectors.FOUND` of whole hours.
+        rows: rows of `detectors.EVIDENCE_SCHEMA` of whole hours.
         alarms_a_week: false alarms of the fleet that are allowed.
     """
-    is_of_agent = found["number"].to_numpy() != OF_NO_AGENT
-    hours, places = np.unique(found["hour"].cast(pa.int64()).to_numpy(), return_inverse=True)
+    is_of_agent = rows["number"].to_numpy() != OF_NO_AGENT
+    hours, places = np.unique(rows["hour"].cast(pa.int64()).to_numpy(), return_inverse=True)
     detectors = np.zeros(len(hours), np.int64)
-    np.add.at(detectors, places, found["detectors"].to_numpy())
-    evidence = found["evidence"].to_numpy()
-    is_drifting = np.zeros(len(found), bool)
+    np.add.at(detectors, places, rows["detectors"].to_numpy())
+    evidence = rows["evidence"].to_numpy()
+    is_drifting = np.zeros(len(rows), bool)
     for place, count in enumerate(detectors):
         own = is_of_agent & (places == place)
         is_drifting[own] = named(evidence[own], int(count), alarms_a_week)
-    made = found.set_column(FOUND.get_field_index("detectors"), "detectors", pa.array(detectors[places]))
+    made = rows.set_column(EVIDENCE_SCHEMA.get_field_index("detectors"), "detectors", pa.array(detectors[places]))
     return made.append_column("is_drifting", pa.array(is_drifting)).filter(pa.array(is_of_agent)).cast(JUDGED)
 
 

@@ -32,11 +32,13 @@ MOST_ROWS = 5_000_000
 
 def _drifts(inputs: Inputs) -> ir.Table:
     rows = [_drifts_of(inputs, hours) for hours in _passes(inputs)]
-    found, _ = inputs.session.persist(rows[0] if len(rows) == 1 else ibis.union(*rows))
+    drifts, _ = inputs.session.persist(rows[0] if len(rows) == 1 else ibis.union(*rows))
     components = inputs.table("release_components", back_hours=LOOK_BACK_HOURS)
-    told = with_causes(found, components, inputs.table("tool_components", back_hours=LOOK_BACK_HOURS))
-    told = told.mutate(threshold=threshold(told.measure, told.threshold_bucket)).drop("threshold_bucket")
-    return inputs.with_as_of(told)
+    explained = with_causes(drifts, components, inputs.table("tool_components", back_hours=LOOK_BACK_HOURS))
+    explained = explained.mutate(threshold=threshold(explained.measure, explained.threshold_bucket)).drop(
+        "threshold_bucket"
+    )
+    return inputs.with_as_of(explained)
 
 
 def _passes(inputs: Inputs) -> Iterator[HourRange]:

@@ -41,10 +41,10 @@ def with_causes(rows: ir.Table, components: ir.Table, tool_components: ir.Table)
         tool_components: likewise.
     """
     of_shares, of_mixes = _of_shares(rows, components), _of_mixes(rows, tool_components)
-    told = lookup(rows.drop("tool", "usual_tools"), ibis.union(of_shares, of_mixes), KEYS)
-    percent = (told.cause_share * 100).round().cast("int64").cast("string")
-    share = ": " + percent + "% of the " + told.measure.cases(*IN_EXCESS.items()) + " in excess"
-    return told.mutate(hint=told.cause_dimension + " " + told.cause + share.fill_null(""))
+    explained = lookup(rows.drop("tool", "usual_tools"), ibis.union(of_shares, of_mixes), KEYS)
+    percent = (explained.cause_share * 100).round().cast("int64").cast("string")
+    share = ": " + percent + "% of the " + explained.measure.cases(*IN_EXCESS.items()) + " in excess"
+    return explained.mutate(hint=explained.cause_dimension + " " + explained.cause + share.fill_null(""))
 
 
 def _of_mixes(rows: ir.Table, tool_components: ir.Table) -> ir.Table:
@@ -67,8 +67,8 @@ def _of_mixes(rows: ir.Table, tool_components: ir.Table) -> ir.Table:
     order = [ibis.desc(grown.growth), grown.called]
     placed = grown.mutate(place=ibis.row_number().over(group_by=list(KEYS), order_by=order))
     grown = placed.filter(placed.place == 0).select(*KEYS, tool="called")
-    found = ibis.union(known, grown)
-    return found.select(*KEYS, cause_dimension=ibis.literal(TOOL), cause=found.tool, cause_share=ibis.null("float64"))
+    causes = ibis.union(known, grown)
+    return causes.select(*KEYS, cause_dimension=ibis.literal(TOOL), cause=causes.tool, cause_share=ibis.null("float64"))
 
 
 def _share(calls: ir.IntegerColumn) -> ir.FloatingValue:
@@ -88,9 +88,9 @@ def _of_shares(rows: ir.Table, components: ir.Table) -> ir.Table:
     joined = ibis.union(*(_of_measure(joined, measure) for measure in SHARES))
     before = (joined.ran_at < joined.since).ifelse(joined.runs, 0)
     joined = joined.mutate(runs_before=before, all_before=before.sum().over(group_by=list(KEYS)))
-    found = ibis.union(*(_of_dimension(joined, dimension) for dimension in DIMENSIONS))
+    causes = ibis.union(*(_of_dimension(joined, dimension) for dimension in DIMENSIONS))
     order = [ibis.desc("lead"), "cause_dimension", "cause"]
-    placed = found.mutate(place=ibis.row_number().over(group_by=list(KEYS), order_by=order))
+    placed = causes.mutate(place=ibis.row_number().over(group_by=list(KEYS), order_by=order))
     return placed.filter(placed.place == 0).select(*KEYS, *CAUSE)
 
 
@@ -121,7 +121,9 @@ def _of_dimension(joined: ir.Table, dimension: str) -> ir.Table:
     )
     excess = summed.own_events - summed.own_runs * summed.base
     share = ibis.least(1.0, excess / (summed.all_runs * (summed.now - summed.base)))
-    told = summed.mutate(cause_dimension=ibis.literal(dimension), cause_share=share)
-    usual = ibis.least(told.own_runs / told.all_runs, told.own_before / told.all_before.nullif(0).cast("float64"))
-    told = told.mutate(lead=told.cause_share - usual)
-    return told.filter(told.cause_share >= LEAST_SHARE, told.lead >= LEAST_LEAD).select(*KEYS, *CAUSE, "lead")
+    causes = summed.mutate(cause_dimension=ibis.literal(dimension), cause_share=share)
+    usual = ibis.least(
+        causes.own_runs / causes.all_runs, causes.own_before / causes.all_before.nullif(0).cast("float64")
+    )
+    causes = causes.mutate(lead=causes.cause_share - usual)
+    return causes.filter(causes.cause_share >= LEAST_SHARE, causes.lead >= LEAST_LEAD).select(*KEYS, *CAUSE, "lead")

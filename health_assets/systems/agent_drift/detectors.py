@@ -34,14 +34,14 @@ MOST_CELLS, MOST_CELLS_OF_PAST = 60_000, 700_000
 OF_NO_TOOL = -1
 OF_NO_AGENT = -1
 """The number in rows that tell how many detectors an hour has."""
-TOLD = ("runs", "value", "baseline_runs", "baseline", "limit_value")
-FOUND = pa.schema({
+REPORTED = ("runs", "value", "baseline_runs", "baseline", "limit_value")
+EVIDENCE_SCHEMA = pa.schema({
     "hour": pa.timestamp("us", "UTC"), "number": pa.int64(), "measure": pa.string(),
     "since": pa.timestamp("us", "UTC"), "runs": pa.int64(), "value": pa.float64(), "baseline_runs": pa.int64(),
     "baseline": pa.float64(), "limit_value": pa.float64(), "evidence": pa.float64(), "detectors": pa.int64(),
     "part": pa.int64(),
 })  # fmt: skip
-"""Rows of agents with some evidence, and of each hour one `OF_NO_AGENT` with the number of detectors.
+"""Schema of rows with some evidence; each hour has one row `OF_NO_AGENT` more, with its number of detectors.
 
 `part` is the number of the tool that a row of the tool mix is about.
 """
@@ -52,7 +52,7 @@ SharesOfRuns = Mapping[str, tuple[Integers, Integers]]
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What drift is found in, and how.
+    """Hours to look for drift in, and how sure to be.
 
     Args:
         hours: the hours to find it in.
@@ -78,12 +78,12 @@ class Search:
         return max(1, min(MOST_CELLS // len(self.hours), MOST_CELLS_OF_PAST // places))
 
 
-class Cells:
-    """Counts of hours as arrays of one row an hour and one column an agent, or whatever else has a number.
+class HourlyGrid:
+    """Adds counts up in arrays of one row an hour and one column an agent, or a tool.
 
     Args:
-        numbers: the numbers of whom counts are of.
-        places: the numbers of the hours that they are of.
+        numbers: numbers of agents or tools, one a count.
+        places: the number of the hour of each count.
         hours: the hours to find drift in.
     """
 
@@ -96,27 +96,27 @@ class Cells:
         self._flat = places.astype(np.int64) * len(self.numbers) + columns
 
     def summed(self, counts: Integers) -> Integers:
-        """The sums of counts."""
+        """Sums by hour and number."""
         summed = np.zeros(self._shape, counts.dtype)
         np.add.at(summed.reshape(-1), self._flat, counts)
         return summed
 
 
 def run_detectors(counts: pa.Table, search: Search) -> pa.Table:
-    """Rows of `FOUND` about runs.
+    """Rows of `EVIDENCE_SCHEMA` about runs.
 
     Args:
         counts: `with_lists_counted` of whole agents, in any order.
         search: what drift is found in.
     """
-    cells = Cells(counts["number"].to_numpy(), counts["place"].to_numpy(), search.hours)
-    return pa.concat_tables(_of_measure(counts, cells, measure, search) for measure in SHARES)
+    grid = HourlyGrid(counts["number"].to_numpy(), counts["place"].to_numpy(), search.hours)
+    return pa.concat_tables(_of_measure(counts, grid, measure, search) for measure in SHARES)
 
 
-def _of_measure(counts: pa.Table, cells: Cells, measure: str, search: Search) -> pa.Table:
+def _of_measure(counts: pa.Table, grid: HourlyGrid, measure: str, search: Search) -> pa.Table:
     runs, events = (counts[name].to_numpy() for name in SHARES[measure])
-    shares = {measure: (cells.summed(runs), cells.summed(events))} if runs.any() else {}
-    return found_in(_slices(cells.numbers, shares, search.agents_at_once), search)
+    shares = {measure: (grid.summed(runs), grid.summed(events))} if runs.any() else {}
+    return evidence_of(_slices(grid.numbers, shares, search.agents_at_once), search)
 
 
 def _slices(numbers: Integers, shares: SharesOfRuns, step: int) -> Iterator[tuple[Integers, SharesOfRuns]]:
@@ -125,8 +125,8 @@ def _slices(numbers: Integers, shares: SharesOfRuns, step: int) -> Iterator[tupl
         yield numbers[own], {measure: (runs[:, own], events[:, own]) for measure, (runs, events) in shares.items()}
 
 
-def found_in(slices: Iterable[tuple[Integers, SharesOfRuns]], search: Search) -> pa.Table:
-    """Rows of `FOUND` of agents' numbers and shares, some agents at a time."""
+def evidence_of(slices: Iterable[tuple[Integers, SharesOfRuns]], search: Search) -> pa.Table:
+    """Rows of `EVIDENCE_SCHEMA` of agents' numbers and shares, some agents at a time."""
     detectors = np.zeros(len(search.hours), np.int64)
     tables = []
     for numbers, shares in slices:
@@ -154,7 +154,7 @@ def _bets_of(measure: str, past: Past, margin: float) -> dict[str, list[Bets]]:
     if measure != SUCCESS_RATE:
         return {measure: shares}
     drops, rises = zip(*volume_bets(past), strict=True)
-    successes = [bets.of_others for bets in shares]
+    successes = [bets.complement for bets in shares]
     return {SUCCESS_RATE: successes, VOLUME_DROP: list(drops), VOLUME_RISE: list(rises)}
 
 
@@ -189,39 +189,39 @@ def rows_of(
     """
     logs = np.stack([np.where(own.has_past, own.log_ratio, -np.inf)[places, columns] for own in bets])
     best = logs.argmax(axis=0)
-    told = {
+    reported = {
         name: np.stack([getattr(own, name)[places, columns] for own in bets])[best, np.arange(len(best))]
-        for name in TOLD
+        for name in REPORTED
     }
     starts = _starts(search.hours)[places]
     back = np.array([own.hours - 1 for own in bets])[best] * np.timedelta64(HOUR)
-    return _found_table({
+    return _evidence_table({
         "hour": starts, "number": numbers, "measure": np.full(len(best), measure, object), "since": starts - back,
-        **told, "evidence": evidence, "detectors": np.zeros(len(best), np.int64),
+        **reported, "evidence": evidence, "detectors": np.zeros(len(best), np.int64),
         "part": np.full(len(best), OF_NO_TOOL) if parts is None else parts,
     })  # fmt: skip
 
 
 def counts_of_detectors(hours: HourRange, detectors: Integers) -> pa.Table:
     """The rows that tell how many detectors each hour has."""
-    made = {field.name: np.zeros(len(hours)) for field in FOUND}
+    made = {field.name: np.zeros(len(hours)) for field in EVIDENCE_SCHEMA}
     starts = _starts(hours)
-    return _found_table({
+    return _evidence_table({
         **made, "hour": starts, "since": starts, "number": np.full(len(hours), OF_NO_AGENT),
         "measure": np.full(len(hours), "", object), "detectors": detectors,
     })  # fmt: skip
 
 
-def _found_table(columns: Mapping[str, np.ndarray]) -> pa.Table:
-    """A table of `FOUND`."""
+def _evidence_table(columns: Mapping[str, np.ndarray]) -> pa.Table:
+    """A table of `EVIDENCE_SCHEMA`."""
     arrays = []
-    for field in FOUND:
+    for field in EVIDENCE_SCHEMA:
         values = columns[field.name]
         if pa.types.is_timestamp(field.type):
             arrays.append(pa.array(values, pa.timestamp("us")).cast(pa.int64()).cast(field.type))
         else:
             arrays.append(pa.array(values.astype(np.int64) if pa.types.is_integer(field.type) else values, field.type))
-    return pa.table(arrays, FOUND)
+    return pa.table(arrays, EVIDENCE_SCHEMA)
 
 
 def _starts(hours: HourRange) -> np.ndarray:

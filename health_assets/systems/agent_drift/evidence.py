@@ -86,8 +86,8 @@ class Bets:
     limit_value: Floats
 
     @property
-    def of_others(self) -> "Bets":
-        """The same bets, told of a share as that of the other runs."""
+    def complement(self) -> "Bets":
+        """The same bets about the share of the other runs."""
         return replace(self, value=1 - self.value, baseline=1 - self.baseline, limit_value=1 - self.limit_value)
 
 
@@ -216,11 +216,11 @@ def volume_bets(past: Past) -> Iterator[tuple[Bets, Bets]]:
         most = (greatest + np.sqrt(phi * greatest) / 2 + 1.1 * phi) * (1 + VOLUME_MARGIN)
         for_drop = [_log_rate_ratio(runs, fewest, factor) / phi for factor in LESS]
         for_rise = [_log_rate_ratio(runs, most, factor) / phi for factor in MORE]
-        told = {"hours": hours, "has_past": has_past, "runs": runs, "value": runs / hours, "baseline_runs": total}
-        told["baseline"] = total / (VOLUME_DAYS * hours)
+        common = {"hours": hours, "has_past": has_past, "runs": runs, "value": runs / hours, "baseline_runs": total}
+        common["baseline"] = total / (VOLUME_DAYS * hours)
         yield (
-            Bets(**told, log_ratio=_mixture(for_drop, has_past), limit_value=fewest / hours),
-            Bets(**told, log_ratio=_mixture(for_rise, has_past), limit_value=most / hours),
+            Bets(**common, log_ratio=_mixture(for_drop, has_past), limit_value=fewest / hours),
+            Bets(**common, log_ratio=_mixture(for_rise, has_past), limit_value=most / hours),
         )
 
 

@@ -24,4 +24,4 @@ def expected_success(executions: Integers, failures: Integers, hours: int, margi
     earlier = np.zeros(LOOK_BACK_HOURS - NEEDED_HOURS, np.int64)  # are not looked at
     runs, events = (np.concatenate([earlier, counts])[:, None] for counts in (executions, failures))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return share_bets(Past.of(runs, events, hours), RANGE_HOURS, margin).of_others
+        return share_bets(Past.of(runs, events, hours), RANGE_HOURS, margin).complement

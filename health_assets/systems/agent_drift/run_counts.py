@@ -56,14 +56,14 @@ def agents_with_past(components: ir.Table, hours: HourRange, ratio_margin: float
 def _thresholds(components: ir.Table, hours: HourRange, ratio_margin: float) -> ir.Table:
     rows = components.filter(components.hour.isin(threshold_hours(hours)))
     margin = math.ceil(math.log1p(ratio_margin) / math.log(GAMMA))
-    found: dict[str, ir.IntegerScalar] = {}
+    thresholds: dict[str, ir.IntegerScalar] = {}
     for measure, name in BUCKETS.items():
         buckets = rows[name]
         runs = buckets.length()
         nearest_rank = buckets[(runs * 9 + 9) // 10 - 1].cast("int64")
         total = (nearest_rank * runs).sum().cast("float64")
-        found[THRESHOLDS[measure]] = ((total / runs.sum()).floor() + margin).cast("int16")
-    return rows.group_by("agent_id").aggregate(**found)
+        thresholds[THRESHOLDS[measure]] = ((total / runs.sum()).floor() + margin).cast("int16")
+    return rows.group_by("agent_id").aggregate(**thresholds)
 
 
 def threshold_hours(hours: HourRange) -> list[datetime]:

@@ -53,5 +53,5 @@ def cause_text(row: Mapping[str, Any]) -> str:
 
 def sentence(row: Mapping[str, Any]) -> str:
     """`success rate 94% → 81% since 2026-06-07 14:00 UTC; version 8: 83% of the failures in excess`."""
-    told = f"{name_text(row)} {change_text(row)} since {row['since']:%Y-%m-%d %H:%M} UTC"
-    return f"{told}; {cause_text(row)}" if row["cause"] else told
+    change = f"{name_text(row)} {change_text(row)} since {row['since']:%Y-%m-%d %H:%M} UTC"
+    return f"{change}; {cause_text(row)}" if row["cause"] else change

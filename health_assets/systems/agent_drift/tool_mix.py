@@ -18,7 +18,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.scoring.relations import lookup
-from health_assets.systems.agent_drift.detectors import Cells, Search, counts_of_detectors, rows_of
+from health_assets.systems.agent_drift.detectors import HourlyGrid, Search, counts_of_detectors, rows_of
 from health_assets.systems.agent_drift.evidence import SHARE_HOURS, Bets, Floats, log_evidence, share_bets
 from health_assets.systems.agent_drift.names import FEWEST_RUNS, TOOL_MIX
 from health_assets.systems.agent_drift.past import Integers, Past
@@ -72,19 +72,19 @@ def tool_counts(components: ir.Table, tools: ir.Table, hours: HourRange) -> ir.T
 
 
 def tool_detectors(counts: pa.Table, search: Search) -> pa.Table:
-    """Rows of `detectors.FOUND` about the tool mix.
+    """Rows of `detectors.EVIDENCE_SCHEMA` about the tool mix.
 
     Args:
         counts: `tool_counts` of whole agents, in any order.
         search: what drift is found in.
     """
     numbers, places, calls = (counts[name].to_numpy() for name in ("number", "place", "calls"))
-    of_agents = Cells(numbers, places, search.hours)
+    of_agents = HourlyGrid(numbers, places, search.hours)
     all_calls = of_agents.summed(calls)
     # all agents have other tools, if without a call
     others = of_agents.numbers * (OTHERS + 1) + OTHERS
     owned = np.concatenate([numbers * (OTHERS + 1) + counts["part"].to_numpy(), others])
-    of_tools = Cells(owned, np.concatenate([places, np.zeros_like(others)]), search.hours)
+    of_tools = HourlyGrid(owned, np.concatenate([places, np.zeros_like(others)]), search.hours)
     own_calls = of_tools.summed(np.concatenate([calls, np.zeros(len(others), calls.dtype)]))
     detectors = np.zeros(len(search.hours), np.int64)
     tables = []
@@ -95,11 +95,12 @@ def tool_detectors(counts: pa.Table, search: Search) -> pa.Table:
             bets = [share_bets(past, hours, MARGIN, is_by_time_of_day=True) for hours in SHARE_HOURS]
             evidence, best, has_past = _of_agents(bets, owners)
         detectors += has_past.sum(axis=1)
-        found, columns = np.nonzero(evidence >= search.least)
-        best_tools = best[found, columns]
+        hours_at, columns = np.nonzero(evidence >= search.least)
+        best_tools = best[hours_at, columns]
         tables.append(
             rows_of(
-                TOOL_MIX, bets, found, best_tools, evidence[found, columns], of_agents.numbers[agents][columns], search,
+                TOOL_MIX, bets, hours_at, best_tools, evidence[hours_at, columns],
+                of_agents.numbers[agents][columns], search,
                 parts=of_tools.numbers[tools][best_tools] % (OTHERS + 1),
             )
         )  # fmt: skip

@@ -10,13 +10,13 @@ from health_assets.systems.release_comparison.names import BUCKETS, SHARES, UNDE
 def parts(source: Source) -> ir.Table:
     """Rows of `release_components`, with the number and order of their buckets: of each list by its name."""
     own = rows(source)
-    told = {}
+    facts = {}
     for name in BUCKETS:
         buckets = own[name]
-        told[f"{name}_count"] = buckets.length().fill_null(0)
-        told[f"has_{name}"] = buckets.notnull().cast("int64")
-        told[f"has_ascending_{name}"] = (buckets == buckets.sort()).fill_null(False).cast("int64")
-    return own.mutate(**told)
+        facts[f"{name}_count"] = buckets.length().fill_null(0)
+        facts[f"has_{name}"] = buckets.notnull().cast("int64")
+        facts[f"has_ascending_{name}"] = (buckets == buckets.sort()).fill_null(False).cast("int64")
+    return own.mutate(**facts)
 
 
 def comparisons(source: Source) -> ir.Table:

@@ -16,7 +16,7 @@ def key_of(row: Comparison) -> tuple[str, ...]:
 
 def by_pair(rows: Iterable[Comparison]) -> list[list[Comparison]]:
     """The rows of each new version or model together, in the order of the first; a version may be released again."""
-    found: dict[tuple[Any, ...], list[Comparison]] = {}
+    by_release: dict[tuple[Any, ...], list[Comparison]] = {}
     for row in rows:
-        found.setdefault((*key_of(row), row["released_at"]), []).append(row)
-    return list(found.values())
+        by_release.setdefault((*key_of(row), row["released_at"]), []).append(row)
+    return list(by_release.values())

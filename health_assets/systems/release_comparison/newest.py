@@ -32,14 +32,14 @@ def newest_comparisons(
         rows = rows.semi_join(ibis.memtable(agents), "agent_id")
     if dimension is not None:
         rows = rows.filter(rows.dimension == dimension)
-    found = session.dicts(_last_of_each(rows))
+    rows_of_last_hours = session.dicts(_last_of_each(rows))
     urgency: dict[str, int] = {}
-    for row in found:
+    for row in rows_of_last_hours:
         if row["measure"] == SUCCESS_RATE:
             place = VERDICTS.index(row["verdict"])
             urgency[row["agent_id"]] = min(place, urgency.get(row["agent_id"], place))
     return sorted(
-        found,
+        rows_of_last_hours,
         key=lambda row: (
             urgency[row["agent_id"]], row["agent_id"], -row["released_at"].timestamp(), key_of(row),
             MEASURES.index(row["measure"]),
@@ -51,8 +51,8 @@ def compared_and_worse(session: Session, hours: HourRange) -> tuple[int, int]:
     """How many new versions and models are compared in these hours, and how many of them are worse in something."""
     newest = _last_of_each(session.hours_of("release_comparison", hours))
     pairs = newest.group_by(list(PAIR)).aggregate(is_worse=(newest.verdict == WORSE).any())
-    [found] = session.dicts(pairs.aggregate(compared=pairs.count(), worse=pairs.count(where=pairs.is_worse)))
-    return found["compared"], found["worse"]
+    [counts] = session.dicts(pairs.aggregate(compared=pairs.count(), worse=pairs.count(where=pairs.is_worse)))
+    return counts["compared"], counts["worse"]
 
 
 def decided(session: Session, hours: HourRange) -> ir.Table:

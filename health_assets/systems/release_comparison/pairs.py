@@ -58,12 +58,12 @@ def buckets_of_pairs(components: ir.Table, pairs: ir.Table, comparison_hours: in
 
 def of_releases(rows: ir.Table) -> ir.Table:
     """Rows once for each of the columns of `DIMENSIONS` that is named: with `dimension` and `release` instead."""
-    found = []
+    releases = []
     for dimension, column in DIMENSIONS.items():
         others = [name for name in DIMENSIONS.values() if name != column]
         named = rows.filter(rows[column] != NOT_NAMED).drop(*others).rename(release=column)
-        found.append(named.mutate(dimension=ibis.literal(dimension)))
-    return ibis.union(*(one.select(found[0].columns) for one in found))
+        releases.append(named.mutate(dimension=ibis.literal(dimension)))
+    return ibis.union(*(one.select(releases[0].columns) for one in releases))
 
 
 def _runs_of_several(components: ir.Table, dimension: str) -> ir.Table:

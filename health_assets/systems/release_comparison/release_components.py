@@ -37,7 +37,7 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         executions = with_columns_of_runs(executions, computed, _CALLS)
     has_runtime = executions.succeeded & executions.runtime_s.notnull()
     tells_tokens = executions.input_tokens.notnull() | executions.output_tokens.notnull()
-    told = sum(ibis.least(executions[name].fill_null(0), MOST_TOKENS) for name in ("input_tokens", "output_tokens"))
+    tokens = sum(ibis.least(executions[name].fill_null(0), MOST_TOKENS) for name in ("input_tokens", "output_tokens"))
     rows = executions.select(
         "hour",
         "agent_id",
@@ -45,13 +45,13 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         *_CALLS,
         **_names(executions),
         bucket=has_runtime.ifelse(bucket_of(executions.runtime_s), ibis.null("int16")).cast("int64"),
-        tokens_told=tells_tokens.ifelse(ibis.least(told, MOST_TOKENS), ibis.null("int64")),
+        tokens_used=tells_tokens.ifelse(ibis.least(tokens, MOST_TOKENS), ibis.null("int64")),
         usd=executions.cost_usd.notnull().ifelse(ibis.least(executions.cost_usd, MOST_USD), ibis.null("float64")),
     )
     rows = rows.mutate(
-        token_bucket=bucket_of_us(rows.tokens_told.cast("float64")), cost_bucket=bucket_of_us(rows.usd * 1e6)
+        token_bucket=bucket_of_us(rows.tokens_used.cast("float64")), cost_bucket=bucket_of_us(rows.usd * 1e6)
     )
-    kilotokens = rows.tokens_told / 1000.0
+    kilotokens = rows.tokens_used / 1000.0
     sums = rows.group_by(_KEYS).aggregate(
         executions=rows.count(),
         successes=rows.count(where=rows.succeeded),
@@ -65,8 +65,8 @@ def release_components(executions: ir.Table, computed: ir.Table | None) -> ir.Ta
         latency_buckets=_sorted(rows.bucket.cast("int16")),
         token_buckets=_sorted(rows.token_bucket),
         cost_buckets=_sorted(rows.cost_bucket),
-        runs_with_tokens=rows.tokens_told.count(),
-        tokens=rows.tokens_told.sum().fill_null(0),
+        runs_with_tokens=rows.tokens_used.count(),
+        tokens=rows.tokens_used.sum().fill_null(0),
         squared_kilotokens=as_number(exact_sum(kilotokens * kilotokens)).fill_null(0.0),
         runs_with_cost=rows.usd.count(),
         cost_usd=as_number(exact_sum(rows.usd)).fill_null(0.0),
