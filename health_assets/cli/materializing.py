@@ -57,7 +57,7 @@ def hours_asked_for(
                 wanted = select_hours(pipeline, start, end, full_refresh=full_refresh)
         except (KeyboardInterrupt, SystemExit):
             raise HealthAssetsError("stopped while logs were loaded, of which nothing was kept; run it again") from None
-    for sentence in wanted.told:
+    for sentence in wanted.notices:
         console.print(printable(sentence, MOST_TOLD), soft_wrap=True, markup=False, highlight=False)
     return wanted
 

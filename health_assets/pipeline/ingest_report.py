@@ -37,7 +37,7 @@ class IngestReport:
         touched_hours: all hours whose rows have changed, whether runs had built them or not.
         unreadable: files and folders that cannot be read, with the reason.
         main_rejection: the most frequent reason and its place, where every line was rejected.
-        told: by name of a file, a sentence that people should be told of it.
+        notices: by name of a file, a sentence that people should be told of it.
         read_by_file: by file, lines and spans that were read, and how many of them were rejected.
     """
 
@@ -56,7 +56,7 @@ class IngestReport:
     touched_hours: set[datetime] = field(default_factory=set)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     main_rejection: Rejection | None = None
-    told: Mapping[str, str] = field(default_factory=dict)
+    notices: Mapping[str, str] = field(default_factory=dict)
     read_by_file: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def add_read(self, files: Sequence[RawFile], found: Mapping[FileSlice, SliceContent], appended: Appended) -> None:
@@ -98,7 +98,7 @@ class IngestReport:
             changed_hours=self.changed_hours | {hour for hour in loaded.changed_elsewhere if hour in span},
             touched_hours=self.touched_hours | loaded.touched_hours,
             main_rejection=main_rejection(filter(None, [loaded.main_rejection, self.main_rejection])),
-            told={**loaded.told, **self.told},
+            notices={**loaded.notices, **self.notices},
             read_by_file={**loaded.read_by_file},
         )
         if both.rejected < both.lines_read + both.spans_read:

@@ -108,7 +108,9 @@ def ingest(
     groups, span = (HourGroups(hours.ranges), HourRange(hours.start, hours.end)) if hours else (None, NO_HOURS)
     report = IngestReport(hours=span, files_seen=len(files) + len(unreadable), unreadable=unreadable)
     limits = limits or current_limits()
-    matched, report.told = _settled(session, files, unreadable, trusted_judgements, limits, full_refresh=full_refresh)
+    matched, report.notices = _settled(
+        session, files, unreadable, trusted_judgements, limits, full_refresh=full_refresh
+    )
     present = names_of(matched.files) | Ledger(session).emptied()
     scope = IngestScope(session, span, present, reach_hours, trace_hours, horizon)
     loading = Loading(session, matched, scope, targets, unreadable, trusted_judgements, limits, salt)
@@ -123,7 +125,7 @@ def ingest(
         name: TOLD_OF_UNRECOGNIZED.format(counted(records, "record"), "is" if records == 1 else "are")
         for name, records in loading.no_longer_recognized(due, found).items()
     }
-    report.told = {**loading.told, **less, **unrecognized, **report.told}
+    report.notices = {**loading.notices, **less, **unrecognized, **report.notices}
     report.main_rejection = loading.main_rejection
     report.secrets_redacted, report.lines_redacted = loading.redacted
     changed = due.changed_by(found)

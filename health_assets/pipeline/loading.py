@@ -94,7 +94,7 @@ class Loading:
         self._identities: dict[str, Identity] = {}
         self.redacted = (0, 0)
         """Secrets that were replaced, and lines and spans that had any."""
-        self.told: dict[str, str] = {}
+        self.notices: dict[str, str] = {}
         """By file, near misses of a known format that were read, and records that are open still."""
         self._noted: set[str] = set()
         """Files that a reader of a foreign format read, and others of which anything was noted."""
@@ -325,7 +325,7 @@ class Loading:
             found |= result.found
             self._identities |= result.identities
             self._future |= result.future
-        self.told |= {name: sentence for name, own in notes.items() if (sentence := _told_notes(own))}
+        self.notices |= {name: sentence for name, own in notes.items() if (sentence := _sentences(own))}
         self._ledger.write_notes(names_of(files), notes)
         self._noted |= notes.keys()
         with_lines = [file_slice for file_slice, lines in appended.without_known(found).items() if lines]
@@ -398,7 +398,7 @@ def _records_by_file(slices: Mapping[FileSlice, SliceContent]) -> Counter[str]:
     return records
 
 
-def _told_notes(notes: Mapping[str, int]) -> str:
+def _sentences(notes: Mapping[str, int]) -> str:
     return "; ".join(f"{count:,} × {note}" for note, count in notes.items() if note in TOLD)
 
 

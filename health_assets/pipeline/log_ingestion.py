@@ -80,7 +80,7 @@ def ingest_logs(
                     horizon=pipeline.horizon, full_refresh=full_refresh, salt=pipeline.salt,
                     with_prices=settings.prices and has_price_list(), read_at=read_at,
                 )  # fmt: skip
-                return then(session, report, {**odd, **report.told})
+                return then(session, report, {**odd, **report.notices})
         except UnreadableFilesError as error:  # which shows only when they are read; nothing has been changed
             if not failures.add(files, error.faults):
                 raise HealthAssetsError(f"what cannot be read is no raw log that was listed: {error}") from error
@@ -114,7 +114,7 @@ def load_new_logs(
 
     def checked(session: Session, report: IngestReport, odd: Mapping[str, str]) -> IngestReport:
         check(session)
-        report.told = dict(odd)  # which is not said again by the run that follows
+        report.notices = dict(odd)  # which is not said again by the run that follows
         return report
 
     return ingest_logs(pipeline, None, checked, full_refresh=full_refresh)

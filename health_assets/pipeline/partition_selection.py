@@ -39,12 +39,12 @@ class PartitionSelection:
 
     Args:
         hours: the hours.
-        told: sentences about the choice.
+        notices: sentences about the choice.
         loaded: report of the logs that were loaded to find them out, where any were.
     """
 
     hours: HourGroups
-    told: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     loaded: IngestReport | None = None
 
 
@@ -156,29 +156,29 @@ def _of_logs(
 ) -> PartitionSelection:
     over = newest_finished_hour(now) + HOUR
     of_logs = HourRange(min(held.events), max(held.events) + HOUR)
-    told = [f"the logs in {shown(settings.raw)} hold events of {of_logs}"]
+    notices = [f"the logs in {shown(settings.raw)} hold events of {of_logs}"]
     first, end = start or of_logs.start, stop or min(of_logs.end, over)
     if stop is None and of_logs.end > over:
         later = sorted(hour for hour in held.events if hour >= over)
         if first >= over:
             if over not in held.events:
                 raise HealthAssetsError(_nothing_has_begun(of_logs, over, start))
-            told.append(f"no hour of them is over, so {over:%Y-%m-%dT%H} is shown as it is so far")
-            return PartitionSelection(HourGroups((HourRange.of(over),)), tuple(told))
-        told.append(_later(later))
+            notices.append(f"no hour of them is over, so {over:%Y-%m-%dT%H} is shown as it is so far")
+            return PartitionSelection(HourGroups((HourRange.of(over),)), tuple(notices))
+        notices.append(_later(later))
     if end <= first:
         raise HealthAssetsError(
-            f"--to ({stop or of_logs.end:%Y-%m-%dT%H}) must be after --from ({first:%Y-%m-%dT%H}); {told[0]}"
+            f"--to ({stop or of_logs.end:%Y-%m-%dT%H}) must be after --from ({first:%Y-%m-%dT%H}); {notices[0]}"
         )
     asked = HourRange(first, end)
     hours = worth_materializing(held, scored, asked, settings.reach_hours)
     if left_out := len(asked) - len(hours):
         those = f"these {len(asked):,} hours" if asked == of_logs else f"the hours of {asked}"
-        told.append(
+        notices.append(
             f"{left_out:,} of {those} are left out: no event lies in them nor in the {settings.reach_hours:,} h "
             "before, so nothing is known of any agent there"
         )
-    return PartitionSelection(hours, tuple(told))
+    return PartitionSelection(hours, tuple(notices))
 
 
 def _later(later: list[datetime]) -> str:

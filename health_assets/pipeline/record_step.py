@@ -78,7 +78,7 @@ def _up_to_date(
     ) -> tuple[IngestReport, dict[str, dict[str, Value]], dict[str, HourlyNumbers]]:
         if pipeline.loaded:
             report = report.with_loaded(pipeline.loaded, span)
-            odd = {**pipeline.loaded.told, **odd}
+            odd = {**pipeline.loaded.notices, **odd}
         numbers = {name: numbers_by_hour(session, name, plan.metadata_hours, record_curves(name)) for name in names}
         lost = FileLedger(session).lost(span)
         return report, _summaries(session, names, plan, report.unreadable, lost, odd), numbers

@@ -100,14 +100,14 @@ def test_where_every_agent_has_a_target_nothing_is_told(tmp_path: Path) -> None:
 
 
 def test_the_fleets_page_says_the_same_of_the_agents_that_one_sees(world: World) -> None:
-    assert fleet_page(world.look(), Wanted()).told["without_targets"] == OF_FLEET
-    of_others = fleet_page(world.look(EVERYBODYS), Wanted()).told["without_targets"]
+    assert fleet_page(world.look(), Wanted()).data["without_targets"] == OF_FLEET
+    of_others = fleet_page(world.look(EVERYBODYS), Wanted()).data["without_targets"]
     assert of_others == OF_FLEET.replace("3 of 4", "2 of 3")
 
 
 def test_an_agents_page_says_it_beside_the_points_that_nothing_tested(world: World) -> None:
     told = {
-        one: agent_page(world.look(), one, WantedOfAgent()).told["untested"] for one in ("slower", "rare", "expected")
+        one: agent_page(world.look(), one, WantedOfAgent()).data["untested"] for one in ("slower", "rare", "expected")
     }
     proposes = "; health-assets targets suggest proposes a target."
     assert told["slower"].endswith(f" {SLOWER[0].upper()}{SLOWER[1:]}{proposes}")

@@ -280,14 +280,14 @@ def test_an_observation_that_is_sent_open_and_then_finished_is_one_call_and_no_b
         if name == "open":
             assert project.query("SELECT count(*) FROM model_calls") == [(0,)]
             assert notes[langfuse_traces.OPEN] == 2
-            assert f"2 × {langfuse_traces.OPEN}" in report.told["export.jsonl"]
+            assert f"2 × {langfuse_traces.OPEN}" in report.notices["export.jsonl"]
         else:
             assert project.query("SELECT input_tokens, count(*) FROM model_calls GROUP BY ALL") == [(500, 1)]
             assert project.query("SELECT agent_id, status, count(*) FROM executions GROUP BY ALL") == [
                 ("front-desk", "success", 1)
             ]
             assert langfuse_traces.OPEN not in notes
-            assert "export.jsonl" not in report.told
+            assert "export.jsonl" not in report.notices
 
 
 @pytest.mark.parametrize("observations", [[], ["o-1", "o-2"], None])

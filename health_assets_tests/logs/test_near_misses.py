@@ -46,7 +46,7 @@ def ingested(project: Project, content: bytes, name: str = "a.jsonl") -> tuple[C
     assert_lines_are_conserved(project)
     tables = ("executions", "trigger_events", "spans", "rejected_records")
     rows = Counter({table: project.query(f"SELECT count(*) FROM {table}")[0][0] for table in tables})
-    return +rows, report.told.get(name, "")
+    return +rows, report.notices.get(name, "")
 
 
 CONTAINERS = [

@@ -56,7 +56,7 @@ def assert_as_rebuilt(project: Project) -> None:
 
 def told(project: Project) -> dict[str, str]:
     """What a load of the logs says of files."""
-    return {**project.ingest(HOURS).told}
+    return {**project.ingest(HOURS).notices}
 
 
 def agents(project: Project) -> list[str]:

@@ -57,7 +57,7 @@ def test_the_hour_that_runs_is_taken_only_when_it_is_named(project: Project) -> 
     assert named == PartitionSelection(HourGroups((HourRange(RUNNING - HOUR, RUNNING + HOUR),)))
     by_itself = wanted(project)
     assert list(by_itself.hours) == [RUNNING - HOUR]
-    assert by_itself.told[1:] == ("they hold events of 2026-06-10T00 too, which is not over and left for later",)
+    assert by_itself.notices[1:] == ("they hold events of 2026-06-10T00 too, which is not over and left for later",)
 
 
 def test_lines_that_tell_the_hours_are_not_read_again_by_the_run(project: Project) -> None:
@@ -108,7 +108,7 @@ def test_later_events_are_left_for_later_and_said(project: Project) -> None:
     project.write_log("a.jsonl", [line(execution(f"e{n}", "planner", moment)) for n, moment in enumerate(at)])
     found = wanted(project)
     assert found.hours == HourGroups((HourRange(START, RUNNING),))
-    assert "they hold events of 2026-06-10T00 too, which is not over and left for later" in found.told[1]
+    assert "they hold events of 2026-06-10T00 too, which is not over and left for later" in found.notices[1]
 
 
 @pytest.mark.parametrize("named", [None, "2026-06-10T00"])
@@ -116,7 +116,7 @@ def test_with_nothing_else_there_the_running_hour_is_shown_as_it_is_so_far(proje
     project.write_log("a.jsonl", [line(execution("e", "planner", NOW))])
     found = wanted(project, named)
     assert list(found.hours) == [RUNNING]
-    assert found.told[1:] == ("no hour of them is over, so 2026-06-10T00 is shown as it is so far",)
+    assert found.notices[1:] == ("no hour of them is over, so 2026-06-10T00 is shown as it is so far",)
     project.write_log("b.jsonl", [line(execution("f", "planner", RUNNING - HOUR))])
     assert RUNNING not in wanted(project).hours, "there is something else"
 
@@ -184,7 +184,7 @@ def test_a_sparse_log_needs_no_naming_and_its_hours_are_those_of_a_full_rebuild(
     sparse_project(project)
     found = wanted(project, now=FAR)
     assert [(own.start, len(own)) for own in found.hours.ranges] == [(hour(0), 26), (hour(60), 24), (hour(200), 11)]
-    assert found.told[-1] == (
+    assert found.notices[-1] == (
         f"{211 - 61} of these 211 hours are left out: no event lies in them nor in the {REACH_HOURS} h before, "
         "so nothing is known of any agent there"
     )
@@ -203,11 +203,11 @@ def test_hours_before_the_first_event_after_a_hole_are_said_to_be_left_out(proje
     sparse_project(project)
     found = wanted(project, f"{hour(190):%Y-%m-%dT%H}", now=FAR)
     assert list(found.hours.ranges) == [HourRange(hour(200), hour(211))]
-    assert found.told[-1] == (
+    assert found.notices[-1] == (
         f"10 of the hours of {HourRange(hour(190), hour(211))} are left out: no event lies in them nor in the 24 h "
         "before, so nothing is known of any agent there"
     )
-    assert len(wanted(project, f"{hour(200):%Y-%m-%dT%H}", now=FAR).told) == 1, "nothing is left out"
+    assert len(wanted(project, f"{hour(200):%Y-%m-%dT%H}", now=FAR).notices) == 1, "nothing is left out"
 
 
 def test_after_a_sparse_run_nothing_is_late_or_left_behind(project: Project) -> None:

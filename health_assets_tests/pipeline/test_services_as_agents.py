@@ -176,11 +176,11 @@ def test_the_page_of_the_data_repeats_what_the_terminal_says_of_calls_without_ag
     world = world_of(project, hours)
     told = "2 chat spans and no agent span: see docs/opentelemetry.md#spans-of-model-calls-only, or name their services"
     page = data_page(look_at(world), WantedData())
-    assert page.told["without_agents"].startswith(told)
+    assert page.data["without_agents"].startswith(told)
     assert "under services: in the targets file" in html_of(page, look_at(world))
     project.write_targets(SHOP)
     project.materialize(hours, only=FLEET)
-    assert data_page(look_at(world_of(project, hours)), WantedData()).told["without_agents"] is None
+    assert data_page(look_at(world_of(project, hours)), WantedData()).data["without_agents"] is None
 
 
 @pytest.mark.parametrize(

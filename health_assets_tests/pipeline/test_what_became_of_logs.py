@@ -430,7 +430,7 @@ def test_lines_that_this_program_makes_less_of_than_an_older_one_are_not_lost(pr
     )
     with (project.raw / "grown.jsonl").open("ab") as log:
         log.write(bytes_of(restart("b", 1)))
-    assert project.ingest(HOURS).told == {}
+    assert project.ingest(HOURS).notices == {}
     assert lost(project) == []
     assert_like_a_clean_rebuild(project)
 
@@ -474,7 +474,7 @@ def test_a_line_that_was_half_written_and_one_of_the_future_are_not_lost_when_th
     for content, now in ((whole[:-20], 6), (whole, 6), (whole, 12)):
         path.write_bytes(content)
         project.now = START + now * HOUR
-        assert project.ingest(HOURS).told == {}
+        assert project.ingest(HOURS).notices == {}
     assert project.rows("rejected_records") == []
     assert lost(project) == []
 

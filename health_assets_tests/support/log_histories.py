@@ -90,7 +90,9 @@ class LogFolder:
 
     def told(self, report: IngestReport) -> dict[str, str]:
         """What an ingestion tells of these logs."""
-        return {self.without_folder(name): told for name, told in report.told.items() if name.startswith(self.key(""))}
+        return {
+            self.without_folder(name): told for name, told in report.notices.items() if name.startswith(self.key(""))
+        }
 
 
 class Outcomes:

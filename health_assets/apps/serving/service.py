@@ -58,16 +58,16 @@ class CrowdedError(HealthAssetsError):
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
-    """The runs of a session, a trace, the text of a line or suggested targets, or why they cannot be told now.
+class Reply:
+    """The runs of a session, a trace, the text of a line or suggested targets, or why not.
 
     Args:
-        told: `score` and what `session_runs.runs_of` says, or what `run_traces.trace_of`, `log_lines.line_of` or
+        data: `score` and what `session_runs.runs_of` says, or what `run_traces.trace_of`, `log_lines.line_of` or
             `reader_process.read_suggestions` says; None where there is none that the caller may see.
         why_not: a sentence; None where the warehouse was asked.
     """
 
-    told: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
     why_not: str | None = None
 
 
@@ -251,7 +251,7 @@ class Service:
         body, cache = found.body_for(asked.caller.view), b"private, max-age=%d" % self._cache_s
         return self._varied(answer(asked.headers, body, last_modified=found.read_at, cache=cache))
 
-    async def runs(self, session_id: str, until: datetime | None, asked: Asked) -> Runs:
+    async def runs(self, session_id: str, until: datetime | None, asked: Asked) -> Reply:
         """The runs of a session by the end of an hour, for its page; waits for a reader.
 
         Args:
@@ -260,20 +260,20 @@ class Service:
             asked: the request.
         """
         if asked.caller.refusal("read") is not None:
-            return Runs()
-        return await self._told(Question(session_id, True, until), asked)
+            return Reply()
+        return await self._reply(Question(session_id, True, until), asked)
 
-    async def line(self, source_file: str, number: int, asked: Asked) -> Runs:
+    async def line(self, source_file: str, number: int, asked: Asked) -> Reply:
         """The text of a line of a raw log, for its page; waits for a reader."""
         if asked.caller.refusal("read") is not None or not asked.caller.view.shows_texts:
-            return Runs()
-        return await self._told(LineQuestion(source_file, number), asked)
+            return Reply()
+        return await self._reply(LineQuestion(source_file, number), asked)
 
-    async def trace(self, question: TraceQuestion, asked: Asked) -> Runs:
+    async def trace(self, question: TraceQuestion, asked: Asked) -> Reply:
         """A run with what happened inside it, for its page; waits for a reader."""
-        return Runs() if asked.caller.refusal("read") is not None else await self._told(question, asked)
+        return Reply() if asked.caller.refusal("read") is not None else await self._reply(question, asked)
 
-    async def suggestions(self, agent_id: str | None, days: int, asked: Asked) -> Runs:
+    async def suggestions(self, agent_id: str | None, days: int, asked: Asked) -> Reply:
         """The suggested targets of all agents, of which the caller may not see each; waits for a reader.
 
         Args:
@@ -282,18 +282,18 @@ class Service:
             asked: the request.
         """
         if asked.caller.refusal("read") is not None:
-            return Runs()
-        return await self._told(SuggestionQuestion(agent_id, days), asked)
+            return Reply()
+        return await self._reply(SuggestionQuestion(agent_id, days), asked)
 
-    async def _told(self, question: AnyQuestion, asked: Asked) -> Runs:
+    async def _reply(self, question: AnyQuestion, asked: Asked) -> Reply:
         """The answer to a question, or why there is none now."""
         try:
             found = await self._look_up(question, asked)
         except CrowdedError as error:
-            return Runs(why_not=str(error))
+            return Reply(why_not=str(error))
         except ReaderError as error:
-            return Runs(why_not=SENTENCES[error.kind])
-        return Runs(None if found is None else json.loads(found.body))
+            return Reply(why_not=SENTENCES[error.kind])
+        return Reply(None if found is None else json.loads(found.body))
 
     async def _look_up(self, question: AnyQuestion, asked: Asked) -> SessionAnswer | None:
         """The answer to a question; None where there is none that the caller may see.

@@ -50,7 +50,7 @@ def printed(world: World, agent_id: str | None = None, width: int = 120) -> str:
 
 
 def page_of(world: World, agent_id: str, **look: Any) -> dict[str, Any]:
-    return dict(agent_page(world.look(**look), agent_id, WantedOfAgent()).told)
+    return dict(agent_page(world.look(**look), agent_id, WantedOfAgent()).data)
 
 
 def test_words_are_those_of_the_table() -> None:
@@ -75,27 +75,27 @@ def test_the_fleet_s_page_begins_with_who_is_failing_now(server: Served) -> None
 
 
 def test_each_agent_counts_once_and_a_provisional_one_never_as_healthy(world: World) -> None:
-    told = fleet_page(world.look(), Wanted()).told
+    told = fleet_page(world.look(), Wanted()).data
     assert told["states"] == dict.fromkeys(STANDINGS, 0) | {
         "failing": 1, "recovering": 1, "provisional": 1, "healthy": 2,
     }  # fmt: skip
     assert told["now"]["counts"] == {"failing": 1, "suspect": 0, "recovering": 1, "ok": 2, "quiet": 1}
     assert [one["name"] for one in told["groups"]] == ["failing", "recovering", "provisional", "healthy"]
     assert sum(told["states"].values()) == told["agents"] == 5
-    only = fleet_page(world.look(), Wanted(state="healthy")).told["listed"]
+    only = fleet_page(world.look(), Wanted(state="healthy")).data["listed"]
     assert {one["agent_id"] for one in only} == {QUIET, FINE}
 
 
 def test_lists_have_failing_agents_first_whatever_their_score(world: World) -> None:
-    listed = fleet_page(world.look(), Wanted()).told["listed"]
+    listed = fleet_page(world.look(), Wanted()).data["listed"]
     assert [one["agent_id"] for one in listed[:3]] == [DOWN, BACK, FEW]
-    by_score = fleet_page(world.look(), Wanted(sort="score")).told["listed"]
+    by_score = fleet_page(world.look(), Wanted(sort="score")).data["listed"]
     stakes = [(one["health_score"], one["points_at_stake"]) for one in by_score]
     assert stakes == sorted(stakes), "of equal scores that comes first of which fewer points could be lost"
 
 
 def test_after_agents_in_trouble_now_come_spent_error_budgets(world: World) -> None:
-    told = fleet_page(world.look(), Wanted()).told["now"]
+    told = fleet_page(world.look(), Wanted()).data["now"]
     assert [one["agent_id"] for one in told["worst"]] == [DOWN, BACK], "the budget of one that recovers is told once"
     agents = world.look().at("agents")
     spent = {BACK: 2.5, FINE: 3.0, FEW: 1.0}
@@ -108,7 +108,7 @@ def test_after_agents_in_trouble_now_come_spent_error_budgets(world: World) -> N
 
 
 def test_points_that_nobody_judged_are_not_shown_as_earned(world: World, server: Served) -> None:
-    listed = {one["agent_id"]: one for one in fleet_page(world.look(), Wanted()).told["listed"]}
+    listed = {one["agent_id"]: one for one in fleet_page(world.look(), Wanted()).data["listed"]}
     assert (listed[FEW]["health_score"], listed[FEW]["points_at_stake"]) == (100.0, 8.0), "4 of 20 runs, of 40 points"
     assert listed[FINE]["points_at_stake"] == 80.0, "its runtime is expected; there is neither SLA nor trigger"
     body = server.ask("/", headers=PAGE).body.decode()

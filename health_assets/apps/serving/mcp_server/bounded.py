@@ -17,13 +17,13 @@ LEFT_OUT = "left_out"
 CUT = "…"
 
 
-def bounded(told: Mapping[str, Any]) -> str:
+def bounded(answer: Mapping[str, Any]) -> str:
     """An answer as JSON; rows that are too many are left out at the ends of its lists.
 
     Args:
-        told: the answer; `left_out` counts rows that are left out already, by the name of their list.
+        answer: the answer; `left_out` counts rows that are left out already, by the name of their list.
     """
-    kept: dict[str, Any] = _short(told)
+    kept: dict[str, Any] = _short(answer)
     left_out = {name: count for name, count in kept.pop(LEFT_OUT, {}).items() if count}
     lists = {name: rows for name, rows in kept.items() if isinstance(rows, list)}
     while len(body := dumps(kept | ({LEFT_OUT: left_out} if left_out else {}))) > MOST_BYTES and any(lists.values()):

@@ -65,17 +65,17 @@ async def data_quality(backend: Backend, asked: Asked, wanted: DataQualityArgume
     """Whether the data is complete: failed checks, rejected lines, missing and late hours."""
 
     def found(look: Look) -> dict[str, Any]:
-        told = data_page(look, WantedData(days="7")).told
-        failed, rejected = told["failed_checks"], told["rejected"]
+        data = data_page(look, WantedData(days="7")).data
+        failed, rejected = data["failed_checks"], data["rejected"]
         names = ("is_complete", "answer", "hour_counts", "to_run", "file_counts")
         return {
             **as_of(look),
             "page": backend.link(look, "/ui/data"),
-            **only(told, names),
+            **only(data, names),
             "late_s": look.late_s(),
             "failed_checks": [only(check, OF_CHECK) for check in failed[: wanted.limit]],
             "rejected_lines": None if rejected is None else [_reason(one) for one in rejected[: wanted.limit]],
-            "older_formulas": [one for one in told["formulas"] if one["older_hours"]] or None,
+            "older_formulas": [one for one in data["formulas"] if one["older_hours"]] or None,
             "left_out": {
                 "failed_checks": max(0, len(failed) - wanted.limit),
                 "rejected_lines": max(0, len(rejected or ()) - wanted.limit),
@@ -109,10 +109,10 @@ async def suggest_targets(backend: Backend, asked: Asked, wanted: SuggestTargets
             raise no_agent(look, wanted.agent_id)
 
     await backend.find(asked, require_agent)
-    told = await backend.service.suggestions(wanted.agent_id, wanted.days, asked)
-    if told.told is None:
-        raise HealthAssetsError(f"Targets cannot be suggested now: {told.why_not}.")
-    suggested = told.told
+    result = await backend.service.suggestions(wanted.agent_id, wanted.days, asked)
+    if result.data is None:
+        raise HealthAssetsError(f"Targets cannot be suggested now: {result.why_not}.")
+    suggested = result.data
 
     def seen(look: Look) -> dict[str, Any]:
         found, lacking = (

@@ -110,26 +110,26 @@ async def fleet(backend: Backend, asked: Asked, wanted: FleetArguments) -> dict[
 
     def found(look: Look) -> dict[str, Any]:
         question = fleet_page.Wanted(text=wanted.text, state=wanted.state, sort=wanted.sort, most=wanted.limit)
-        told = fleet_page.fleet_page(look, question).told
-        trust = told["trust"]
+        data = fleet_page.fleet_page(look, question).data
+        trust = data["trust"]
         return {
             **as_of(look),
             "page": backend.link(look, "/"),
-            "agents": told["agents"],
-            "found": told["found"],
-            "hidden_agents": told["hidden"] or None,
-            "in_words": told["now"]["sentence"] or None,
-            "standings": told["states"],
-            "mean_score": told["fleet"]["score"],
-            "score_change_by_days": told["fleet"]["changes"],
-            "budgets_spent": told["now"]["budgets_spent"],
+            "agents": data["agents"],
+            "found": data["found"],
+            "hidden_agents": data["hidden"] or None,
+            "in_words": data["now"]["sentence"] or None,
+            "standings": data["states"],
+            "mean_score": data["fleet"]["score"],
+            "score_change_by_days": data["fleet"]["changes"],
+            "budgets_spent": data["now"]["budgets_spent"],
             "open_incidents": trust["open_incidents"],
             "missing_hours_7d": len(trust["missing_hours"]),
             "late_s": trust["late_s"],
             "rejected_lines_24h": trust["rejected_lines"],
             "failed_checks_24h": trust["failed_checks"],
-            "listed": [only(row, OF_FLEET) for row in told["listed"]],
-            "left_out": {"listed": told["found"] - len(told["listed"])},
+            "listed": [only(row, OF_FLEET) for row in data["listed"]],
+            "left_out": {"listed": data["found"] - len(data["listed"])},
         }
 
     return await backend.find(asked, found, wanted.hour)
@@ -139,31 +139,31 @@ async def agent(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[
     """One agent: its health document, its scores, what it does now and what changed."""
 
     def found(look: Look) -> dict[str, Any]:
-        told = _agent(look, wanted.agent_id)
-        changes = told["marks"]
+        data = _agent(look, wanted.agent_id)
+        changes = data["marks"]
         return {
             **as_of(look),
             "page": backend.link(look, _agent_path(wanted.agent_id)),
-            "agent": told["agent"],
-            "verdict": told["verdict"],
-            "now": told["now"],
-            "doubts": told["doubts"],
-            "untested": told["untested"] or None,
-            "fell": told["fall"],
+            "agent": data["agent"],
+            "verdict": data["verdict"],
+            "now": data["now"],
+            "doubts": data["doubts"],
+            "untested": data["untested"] or None,
+            "fell": data["fall"],
             "changes_7d": changes[:CHANGES_SHOWN],
-            "worse_than_its_past": [drift_sentence(one) for one in told["drifts"]],
-            "releases_7d": [_release(one) for one in told["releases"]],
-            "losses": [only(loss, OF_LOSS) for loss in told["losses"]],
-            "errors": told["errors"]["listed"],
-            "error_budget": told["budget"]["sentence"],
-            "open_incidents": [one for one in told["incidents"] if one["closed_at"] is None],
-            "versions_7d": told["versions"],
-            "targets": told["targets"],
-            "health_document": told["document"],
-            "incomplete": told["incomplete"] or None,
+            "worse_than_its_past": [drift_sentence(one) for one in data["drifts"]],
+            "releases_7d": [_release(one) for one in data["releases"]],
+            "losses": [only(loss, OF_LOSS) for loss in data["losses"]],
+            "errors": data["errors"]["listed"],
+            "error_budget": data["budget"]["sentence"],
+            "open_incidents": [one for one in data["incidents"] if one["closed_at"] is None],
+            "versions_7d": data["versions"],
+            "targets": data["targets"],
+            "health_document": data["document"],
+            "incomplete": data["incomplete"] or None,
             "left_out": {
                 "changes_7d": max(0, len(changes) - CHANGES_SHOWN),
-                "errors": told["errors"]["classes"] - len(told["errors"]["listed"]),
+                "errors": data["errors"]["classes"] - len(data["errors"]["listed"]),
             },
         }
 
@@ -174,20 +174,20 @@ async def why(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[st
     """The points that an agent lost, and the lines of its logs behind them."""
 
     def found(look: Look) -> dict[str, Any]:
-        told = _agent(look, wanted.agent_id)
-        facts = told["agent"]
+        data = _agent(look, wanted.agent_id)
+        facts = data["agent"]
         return {
             **as_of(look),
             "page": backend.link(look, _agent_path(wanted.agent_id)),
             "agent_id": facts["agent_id"],
             "state": facts["state"],
             "health_score": facts["health_score"],
-            "verdict": told["verdict"],
-            "now": told["now"],
-            "doubts": told["doubts"],
-            "losses": [only(loss, (*OF_LOSS, "inputs", "targets", "evidence_kind")) for loss in told["losses"]],
-            "evidence": [only(event, OF_EVIDENCE) for event in told["evidence"]],
-            "shows_errors": told["shows_errors"],
+            "verdict": data["verdict"],
+            "now": data["now"],
+            "doubts": data["doubts"],
+            "losses": [only(loss, (*OF_LOSS, "inputs", "targets", "evidence_kind")) for loss in data["losses"]],
+            "evidence": [only(event, OF_EVIDENCE) for event in data["evidence"]],
+            "shows_errors": data["shows_errors"],
         }
 
     return await backend.find(asked, found, wanted.hour)
@@ -198,26 +198,26 @@ async def releases(backend: Backend, asked: Asked, wanted: ReleasesArguments) ->
 
     def found(look: Look) -> dict[str, Any]:
         question = releases_page.Wanted(text=wanted.text, show=wanted.show, of=wanted.of, most=wanted.limit)
-        told = releases_page.releases_page(look, question).told
+        data = releases_page.releases_page(look, question).data
         return {
             **as_of(look),
             "page": backend.link(look, f"/ui/releases?{urlencode({'show': wanted.show, 'of': wanted.of})}"),
-            "compared": told["compared"],
-            "by_verdict": told["counts"],
-            "found": told["found"],
-            "listed": [{"agent_id": one["agent_id"], **_release(one)} for one in told["listed"]],
-            "left_out": {"listed": told["found"] - len(told["listed"])},
+            "compared": data["compared"],
+            "by_verdict": data["counts"],
+            "found": data["found"],
+            "listed": [{"agent_id": one["agent_id"], **_release(one)} for one in data["listed"]],
+            "left_out": {"listed": data["found"] - len(data["listed"])},
         }
 
     return await backend.find(asked, found, wanted.hour)
 
 
-def _release(told: Mapping[str, Any]) -> dict[str, Any]:
+def _release(data: Mapping[str, Any]) -> dict[str, Any]:
     """A release with a sentence for each measure."""
     return {
-        **only(told, ("dimension", "from_version", "to_version", "released_at", "verdict")),
-        "tasks": mix_text(dict(told), [one["measure"] for one in told["measures"]]),
-        "measures": [release_sentence(dict(one)) for one in told["measures"]],
+        **only(data, ("dimension", "from_version", "to_version", "released_at", "verdict")),
+        "tasks": mix_text(dict(data), [one["measure"] for one in data["measures"]]),
+        "measures": [release_sentence(dict(one)) for one in data["measures"]],
     }
 
 
@@ -228,15 +228,15 @@ async def tools(backend: Backend, asked: Asked, wanted: ToolsArguments) -> dict[
         if wanted.agent_id:
             _require_agent(look, wanted.agent_id)
         question = tools_page.Wanted(text=wanted.text, agent=wanted.agent_id, by=wanted.by, most=wanted.limit)
-        told = tools_page.tools_page(look, question).told
+        data = tools_page.tools_page(look, question).data
         query = {"by": wanted.by} | ({"agent": wanted.agent_id} if wanted.agent_id else {})
         return {
             **as_of(look),
             "page": backend.link(look, f"/ui/tools?{urlencode(query)}"),
-            "totals": told["totals"],
-            "found": told["found"],
-            "listed": told["listed"],
-            "left_out": {"listed": told["found"] - len(told["listed"])},
+            "totals": data["totals"],
+            "found": data["found"],
+            "listed": data["listed"],
+            "left_out": {"listed": data["found"] - len(data["listed"])},
         }
 
     return await backend.find(asked, found, wanted.hour)
@@ -247,18 +247,18 @@ async def usage(backend: Backend, asked: Asked, wanted: UsageArguments) -> dict[
 
     def found(look: Look) -> dict[str, Any]:
         question = usage_page.Wanted(text=wanted.text, sort=wanted.sort, by=wanted.by, most=wanted.limit)
-        told = usage_page.usage_page(look, question).told
-        rows = told[usage_page.LISTINGS[wanted.by]]
+        data = usage_page.usage_page(look, question).data
+        rows = data[usage_page.LISTINGS[wanted.by]]
         if wanted.by == "agent":
-            count, shown = told["found"], rows
+            count, shown = data["found"], rows
         else:
             rows = [row for row in rows if wanted.text.casefold() in _names(row)] if wanted.text else rows
             count, shown = len(rows), rows[-wanted.limit :] if wanted.by == "day" else rows[: wanted.limit]
         return {
             **as_of(look),
             "page": backend.link(look, f"/ui/usage?by={wanted.by}"),
-            "whole_window": only(told["fleet"], OF_USAGE),
-            "window_a_day_before": only(told["before"]["1"] or {}, ("executions", "successes", "cost_usd")) or None,
+            "whole_window": only(data["fleet"], OF_USAGE),
+            "window_a_day_before": only(data["before"]["1"] or {}, ("executions", "successes", "cost_usd")) or None,
             "found": count,
             "listed": [only(row, (*OF_USAGE, "hours", "hours_due")) for row in shown],
             "left_out": {"listed": count - len(shown)},
@@ -276,9 +276,9 @@ async def alerts(backend: Backend, asked: Asked, wanted: AlertsArguments) -> dic
         question = incidents_page.Wanted(
             rule=wanted.rule, severity=wanted.severity, agent=wanted.agent_id, days=wanted.days, most=wanted.limit
         )
-        told = incidents_page.incidents_page(look, question).told
+        data = incidents_page.incidents_page(look, question).data
         rows = [
-            only(one, OF_INCIDENT) | {"losses": [loss["sentence"] for loss in one["losses"]]} for one in told["listed"]
+            only(one, OF_INCIDENT) | {"losses": [loss["sentence"] for loss in one["losses"]]} for one in data["listed"]
         ]
         for row in rows:
             row["page"] = backend.link(look, f"/ui/incidents/{quote(row['incident_id'], safe='')}")
@@ -286,12 +286,12 @@ async def alerts(backend: Backend, asked: Asked, wanted: AlertsArguments) -> dic
             **as_of(look),
             "page": backend.link(look, "/ui/incidents"),
             "are_watched": backend.settings.alerts is not None,
-            "judged_to": told["judged_to"],
-            "open": told["open"],
-            "open_by_severity": told["open_by_severity"],
-            "over": told["over"],
+            "judged_to": data["judged_to"],
+            "open": data["open"],
+            "open_by_severity": data["open_by_severity"],
+            "over": data["over"],
             "listed": rows,
-            "left_out": {"listed": told["open"] + told["over"] - len(rows)},
+            "left_out": {"listed": data["open"] + data["over"] - len(rows)},
         }
 
     return await backend.find(asked, found, wanted.hour)
@@ -316,7 +316,7 @@ def _agent(look: Look, agent_id: str) -> Mapping[str, Any]:
         HealthAssetsError: the caller sees no agent of this name at that hour.
     """
     try:
-        return agent_page(look, agent_id, WantedOfAgent()).told
+        return agent_page(look, agent_id, WantedOfAgent()).data
     except NoAgentError:
         raise no_agent(look, agent_id) from None
 

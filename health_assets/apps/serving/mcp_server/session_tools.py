@@ -63,17 +63,17 @@ async def sessions(backend: Backend, asked: Asked, wanted: SessionsArguments) ->
 
     def found(look: Look) -> dict[str, Any]:
         question = sessions_page.Wanted(text=wanted.text, show=wanted.show, sort=wanted.sort, most=wanted.limit)
-        told = sessions_page.sessions_page(look, question).told
+        data = sessions_page.sessions_page(look, question).data
         return {
             **as_of(look),
             "page": backend.link(look, "/ui/sessions"),
-            "hours_looked_at": told["hours"],
-            "sessions": told["sessions"],
-            "found": told["found"],
-            "counts": told["counts"],
-            "bands_of_reliability": told["bands"],
-            "listed": told["listed"],
-            "left_out": {"listed": told["found"] - len(told["listed"])},
+            "hours_looked_at": data["hours"],
+            "sessions": data["sessions"],
+            "found": data["found"],
+            "counts": data["counts"],
+            "bands_of_reliability": data["bands"],
+            "listed": data["listed"],
+            "left_out": {"listed": data["found"] - len(data["listed"])},
         }
 
     return await backend.find(asked, found, wanted.hour)
@@ -82,8 +82,8 @@ async def sessions(backend: Backend, asked: Asked, wanted: SessionsArguments) ->
 async def session(backend: Backend, asked: Asked, wanted: SessionArguments) -> dict[str, Any]:
     """Both scores of a session and its traces, the riskiest first."""
 
-    def chosen(look: Look, told: Mapping[str, Any]) -> dict[str, Any]:
-        traces = sorted(told["traces"], key=lambda one: one["place"])
+    def chosen(look: Look, data: Mapping[str, Any]) -> dict[str, Any]:
+        traces = sorted(data["traces"], key=lambda one: one["place"])
         shown = traces[: wanted.limit]
         names = (
             "session_id", "agent_id", "scored_at", "total_traces", "flagged", "flag_threshold", "runs", "reliability",
@@ -92,10 +92,10 @@ async def session(backend: Backend, asked: Asked, wanted: SessionArguments) -> d
         return {
             **as_of(look),
             "page": backend.link(look, f"/ui/sessions/{quote(wanted.session_id, safe='')}"),
-            **only(told, names),
-            "shows_errors": told["shows_errors"],
+            **only(data, names),
+            "shows_errors": data["shows_errors"],
             "traces": [only(trace, OF_TRACE) for trace in shown],
-            "left_out": {"traces": told["total_traces"] - len(shown)},
+            "left_out": {"traces": data["total_traces"] - len(shown)},
         }
 
     return await _of_session(backend, asked, wanted, chosen)
@@ -104,22 +104,22 @@ async def session(backend: Backend, asked: Asked, wanted: SessionArguments) -> d
 async def trace(backend: Backend, asked: Asked, wanted: TraceArguments) -> dict[str, Any]:
     """The steps of a trace: the calls of tools and models inside its run, in order."""
 
-    def chosen(look: Look, told: Mapping[str, Any]) -> dict[str, Any]:
-        if told["why_not"] is not None:
-            raise HealthAssetsError(f"The steps cannot be read now: {told['why_not']}.")
-        traces = [one for one in told["traces"] if one["trace_id"] == wanted.trace_id]
+    def chosen(look: Look, data: Mapping[str, Any]) -> dict[str, Any]:
+        if data["why_not"] is not None:
+            raise HealthAssetsError(f"The steps cannot be read now: {data['why_not']}.")
+        traces = [one for one in data["traces"] if one["trace_id"] == wanted.trace_id]
         if not traces:
             raise HealthAssetsError(NO_TRACE)
         places = {one["place"] for one in traces}
-        steps = [_step(call, traces) for call in told["calls"] if call["place"] in places]
+        steps = [_step(call, traces) for call in data["calls"] if call["place"] in places]
         return {
             **as_of(look),
             "page": backend.link(look, f"/ui/sessions/{quote(wanted.session_id, safe='')}"),
-            "session_id": told["session_id"],
+            "session_id": data["session_id"],
             "traces": [only(one, OF_TRACE) for one in traces],
             "steps": steps[: wanted.limit],
-            "shows_errors": told["shows_errors"],
-            "calls_of_session_not_read": told["calls_not_listed"] or None,
+            "shows_errors": data["shows_errors"],
+            "calls_of_session_not_read": data["calls_not_listed"] or None,
             "left_out": {"steps": max(0, len(steps) - wanted.limit)},
         }
 
@@ -147,11 +147,11 @@ async def _of_session(
     require_read(asked)
     until = parse_hour(wanted.hour) if wanted.hour else None
     runs = await backend.service.runs(wanted.session_id, until, asked)
-    question = Wanted(session_id=wanted.session_id, runs=runs.told, why_not=runs.why_not)
+    question = Wanted(session_id=wanted.session_id, runs=runs.data, why_not=runs.why_not)
 
     def found(look: Look) -> dict[str, Any]:
         try:
-            return choose(look, session_page(look, question).told)
+            return choose(look, session_page(look, question).data)
         except NoSessionError:
             raise HealthAssetsError(NO_SESSION) from None
 

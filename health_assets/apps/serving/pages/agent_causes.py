@@ -45,9 +45,9 @@ def losses_of(row: Row) -> Losses:
     not_evaluated = unmeasured(row) if row["health_score"] is not None else frozenset()
     rows: list[dict[str, Any]] = []
     for loss in losses:
-        told = loss.as_dict()
-        del told["evidence"]
-        rows.append(told)
+        data = loss.as_dict()
+        del data["evidence"]
+        rows.append(data)
     of_dimension: dict[str, tuple[float, float]] = {
         name: (sum(loss.lost for loss in losses if loss.component.dimension == name), points)
         for name, (_, points) in DIMENSIONS.items()
@@ -183,15 +183,14 @@ def _speed(row: Row, length: str, window_hours: int) -> str:
         return f"{when}: not known."
     if not ran:
         return f"{when} nothing ran."
-    told = f"{when} {failed:,} of {ran:,} failed"
+    sentence = f"{when} {failed:,} of {ran:,} failed"
     if rate is None:
-        return f"{told}; there is no budget to burn."
+        return f"{sentence}; there is no budget to burn."
     if not failed:
         return f"{when} nothing of {ran:,} failed."
     lasts_s = window_hours * 3600 / rate
     lasts = f"{lasts_s / 3600:,.1f} h" if lasts_s >= 2 * 3600 else f"{lasts_s / 60:,.0f} min"
     if rate <= 1:
-        return f"{told}, {rate:.2g} times what is allowed: at this speed the budget lasts."
-    return (
-        f"{told}, {rate:,.1f} times what is allowed: at this speed a budget of {window_hours:,} h is gone in {lasts}."
-    )
+        return f"{sentence}, {rate:.2g} times what is allowed: at this speed the budget lasts."
+    speed = f"{rate:,.1f} times what is allowed"
+    return f"{sentence}, {speed}: at this speed a budget of {window_hours:,} h is gone in {lasts}."

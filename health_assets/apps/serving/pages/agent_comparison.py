@@ -116,13 +116,13 @@ def _errors_of_both(look: Look, agent_id: str, hours: tuple[datetime, datetime],
     """Failures by class in the windows of both hours, those that grew most first."""
     windows = (HourRange(hour - (window_hours - 1) * HOUR, hour + HOUR) for hour in hours)
     then, now = ({one["error"]: one["failures"] for one in errors_by_class(look, agent_id, own)} for own in windows)
-    told = [
+    errors = [
         {"error": error, "then": then.get(error, 0), "now": now.get(error, 0)}
         | {"difference": now.get(error, 0) - then.get(error, 0)}
         for error in {**now, **then}
     ]
-    told.sort(key=lambda one: (-one["difference"], -one["now"], one["error"] or ""))
-    return told[:ERRORS_COMPARED]
+    errors.sort(key=lambda one: (-one["difference"], -one["now"], one["error"] or ""))
+    return errors[:ERRORS_COMPARED]
 
 
 def compared_versions(
@@ -153,9 +153,9 @@ def _errors_by_version(look: Look, agent_id: str, versions: Sequence[str], hours
     found = look.of_key("errors", agent_id, hours, columns)
     if not found.num_rows:
         return []
-    told = pc.fill_null(found.column("agent_version"), "")
-    own = found.set_column(found.column_names.index("agent_version"), "agent_version", told)
-    own = own.filter(pc.is_in(told, value_set=pa.array(versions, pa.string())))
+    data = pc.fill_null(found.column("agent_version"), "")
+    own = found.set_column(found.column_names.index("agent_version"), "agent_version", data)
+    own = own.filter(pc.is_in(data, value_set=pa.array(versions, pa.string())))
     summed = own.group_by(["error_class", "agent_version"], use_threads=False).aggregate([("failures", "sum")])
     counts: defaultdict[str | None, dict[str, int]] = defaultdict(dict)
     for row in summed.to_pylist():

@@ -80,12 +80,12 @@ def incidents_of(look: Look, agent_id: str) -> list[Row]:
     end = look.hour + HOUR
     own = [one for one in seen_incidents(look, agent_id).to_pylist() if one["opened_at"] <= end]
     shown = ("incident_id", "rule", "severity", "opened_at", "closed_at", "reason", "recovery")
-    told = [{name: one[name] for name in shown} for one in own]
-    for one in told:
+    data = [{name: one[name] for name in shown} for one in own]
+    for one in data:
         if one["closed_at"] is not None and one["closed_at"] > end:  # it was open then
             one["closed_at"] = one["recovery"] = None
-    told.sort(key=lambda one: (one["closed_at"] is None, one["opened_at"]), reverse=True)
-    return told[:INCIDENTS_SHOWN]
+    data.sort(key=lambda one: (one["closed_at"] is None, one["opened_at"]), reverse=True)
+    return data[:INCIDENTS_SHOWN]
 
 
 def marks_of(changes: Sequence[Row], incidents: Sequence[Row], hours: HourRange) -> tuple[list[Row], int]:

@@ -43,7 +43,7 @@ def agent_now(look: Look, row: Row) -> dict[str, Any]:
         `verdict`, `word`, `evidence` and `since`; `error`, a sentence, null where none is needed; `error_run` and
         `error_at`, the latest run that has it; `causes`, where the failures lie, each with its share of the excess.
     """
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "verdict": row["now"],
         "word": now_word(row, is_present=look.is_present),
         "evidence": now_evidence(row),
@@ -54,18 +54,18 @@ def agent_now(look: Look, row: Row) -> dict[str, Any]:
         "causes": [],
     }
     if row["now"] not in (FAILING, SUSPECT):
-        return told
+        return data
     hour = HourRange.of(look.hour)
     failures, worst = commonest_error(look, row["agent_id"], hour)
     if failures:
         sentence = error_sentence(failures, worst["error"], worst["failures"], is_withheld=not look.view.shows_texts)
-        told |= {"error": sentence, "error_run": worst["last_run"], "error_at": worst["last_at"]}
+        data |= {"error": sentence, "error_run": worst["last_run"], "error_at": worst["last_at"]}
     values = look.of("causes", row["agent_id"], hour)
-    told["causes"] = [
+    data["causes"] = [
         {
             "dimension": cause.dimension, "value": cause.value, "executions": cause.executions,
             "failures": cause.failures, "share_of_excess": cause.share_of_excess, "words": cause.words,
         }
         for cause in causes(row, values, _good_before(look, row))
     ]  # fmt: skip
-    return told
+    return data

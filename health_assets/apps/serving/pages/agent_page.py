@@ -90,7 +90,7 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
     claims = claims_against_evidence(look, agent_id, window)
     versions = runs_by(runs, "agent_version")
     releases = releases_of(look, agent_id, shown)
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "agent": _facts(look, row),
         "now": agent_now(look, row),
@@ -132,13 +132,13 @@ def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
         "window": window,
         "shown": shown,
     }
-    told_besides["drift_sentences"] = [drift_sentence(one) for one in told["drifts"]]
-    told_besides["examples"] = _examples(told["evidence"])
+    told_besides["drift_sentences"] = [drift_sentence(one) for one in data["drifts"]]
+    told_besides["examples"] = _examples(data["evidence"])
     told_besides["costliest_kind"] = losses.costliest and losses.costliest.component.evidence
-    told_besides["document_text"] = document_text(told["document"])
+    told_besides["document_text"] = document_text(data["document"])
     told_besides |= {"releases_left_out": len(releases[RELEASES_SHOWN:]), **FOR_TEMPLATES}
     told_besides |= {"marks_left_out": marks_left_out, "known_versions": [one["agent_version"] for one in versions]}
-    return Page(name="agent", title=shape(agent_id[:LONGEST_NAME]), told=told, listing="curve", shown=told_besides)
+    return Page(name="agent", title=shape(agent_id[:LONGEST_NAME]), data=data, listing="curve", shown=told_besides)
 
 
 def _examples(evidence: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -173,11 +173,11 @@ class Changes:
         """Make a change and note it; gives the silence's id, or why it was not made."""
         if not self._turn.acquire(timeout=TURN_TIMEOUT_S):
             return Refused(sentence=BUSY, status=503, again=again)
-        told = {name: value for name, value in details.items() if name != "by"}
+        data = {name: value for name, value in details.items() if name != "by"}
         place = "mcp" if again is None else "page"
         try:
             with (
-                audited(self._settings, f"{place}: {what}", by=asked.caller.name, **told),
+                audited(self._settings, f"{place}: {what}", by=asked.caller.name, **data),
                 Reader(self._settings, WRITER) as writer,
             ):
                 return writer.ask({**request, "patience_s": PATIENCE_S}, WRITE_TIMEOUT_S)
@@ -199,7 +199,7 @@ class Changes:
 
 
 def _sorry(sentence: str) -> Page:
-    return Page(name="sorry", title="Not done", told={"detail": sentence}, status=403)
+    return Page(name="sorry", title="Not done", data={"detail": sentence}, status=403)
 
 
 def _has(history: History, silence_id: str, *, is_ended: bool) -> bool:

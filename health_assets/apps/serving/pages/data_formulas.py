@@ -35,15 +35,15 @@ def formulas_of(look: Look) -> list[dict[str, Any]]:
 def _formula(made: pa.Table, system: str, declared: dict[str, Any]) -> dict[str, Any]:
     results = pa.array(declared["results"], pa.string())
     own = made.filter(pc.is_in(made.column("asset"), value_set=results))
-    told = {"system": system, "version": declared["version"]}
+    data = {"system": system, "version": declared["version"]}
     if not own.num_rows:
-        return {**told, "newest_hour": None, "newest_version": None, "hours": 0, "older_hours": 0, "older_versions": []}
+        return {**data, "newest_hour": None, "newest_version": None, "hours": 0, "older_hours": 0, "older_versions": []}
     versions = pc.fill_null(own.column("formula_version"), FIRST_FORMULA_VERSION)
     newest = pc.max(own.column("hour"))
     of_newest = pc.unique(versions.filter(pc.equal(own.column("hour"), newest))).to_pylist()
     is_other = pc.not_equal(versions, declared["version"])
     older = pc.unique(own.column("hour").filter(is_other)).to_pylist()
-    told |= {
+    data |= {
         "newest_hour": newest.as_py(),
         "newest_version": " and ".join(sorted(of_newest)),
         "hours": pc.count_distinct(own.column("hour")).as_py(),
@@ -52,5 +52,5 @@ def _formula(made: pa.Table, system: str, declared: dict[str, Any]) -> dict[str,
     }
     if older:
         first, last = min(older), max(older)
-        told |= {"first_older": first, "last_older": last, "command": command(first, last + HOUR)}
-    return told
+        data |= {"first_older": first, "last_older": last, "command": command(first, last + HOUR)}
+    return data

@@ -59,15 +59,15 @@ def hours_of(look: Look) -> list[dict[str, Any]]:
         else:
             state = "missing" if hour < max(there) else "late"
         counts = {"executions": "executions", "rejected": "rejected_records", "agents": SCORES}
-        told = {
+        data = {
             "hour": hour,
             "state": state,
             "materialized_at": there.get(hour),
             "lacking": lacking.get(hour, []) if hour in there else [],
         }
         if look.hides_nothing:
-            told |= {name: rows[asset].get(hour) for name, asset in counts.items()}
-        found.append(told)
+            data |= {name: rows[asset].get(hour) for name, asset in counts.items()}
+        found.append(data)
     return found
 
 

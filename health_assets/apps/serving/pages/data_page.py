@@ -60,14 +60,14 @@ def data_page(look: Look, wanted: WantedData) -> Page:
     """Whether the data is complete at one hour, and what speaks against it."""
     if wanted.part is not None:
         rows = _whole(look, wanted)[wanted.part]()
-        return Page(name="data", title="Data", told={"hour": look.hour, wanted.part: rows}, listing=wanted.part)
+        return Page(name="data", title="Data", data={"hour": look.hour, wanted.part: rows}, listing=wanted.part)
     hours = data_hours.hours_of(look)
     checked = data_checks.checked_hours(look, int(wanted.days))
     checks = data_checks.checks_of(look, checked)
     failed = [one for one in checks if one["failed_hours"]]
     answer = _answer(look, hours)
     pieces = answer.pop("answer_pieces")
-    told = {
+    data = {
         "hour": look.hour,
         **answer,
         "hours": hours,
@@ -88,7 +88,7 @@ def data_page(look: Look, wanted: WantedData) -> Page:
         files = data_logs.files_of(look)
         found = data_logs.of_name(files, wanted.log)
         page = found.slice((wanted.files - 1) * ROWS_PER_PAGE, ROWS_PER_PAGE)
-        told |= {
+        data |= {
             "rejected": _paged(reasons, wanted.reasons),
             "files": data_logs.told_files(look, page),
             "file_counts": data_logs.counts_of_files(files),
@@ -106,7 +106,7 @@ def data_page(look: Look, wanted: WantedData) -> Page:
         "sizes": sizes,
         "pages": {name: pages_of(size, ROWS_PER_PAGE) for name, size in sizes.items()},
     }
-    return Page(name="data", title="Data", told=told, listing="hours", shown=shown)
+    return Page(name="data", title="Data", data=data, listing="hours", shown=shown)
 
 
 def _whole(look: Look, wanted: WantedData) -> dict[Part, Callable[[], list[dict[str, Any]]]]:

@@ -92,7 +92,7 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
     groups = _kept(look, wanted, "groups", lambda: _groups(found, wanted.group))
     start = (wanted.page - 1) * wanted.most
     in_order = _in_order(found, wanted.sort, start + wanted.most)
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "agents": agents.num_rows,
         "found": found.num_rows,
@@ -107,7 +107,7 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
         "listed": _rows(in_order.slice(start, wanted.most)) if in_order.num_rows else [],
     }
     pages = pages_of(found.num_rows, wanted.most)
-    curve = told["fleet"]["curve"]
+    curve = data["fleet"]["curve"]
     curves = {name: look.remembered(("curve", name), partial(curve_rows, curve, keys)) for name, keys in CURVES.items()}
     shown = {
         "wanted": wanted, "standings": STANDINGS, "pages": pages, "first_row": start, "curves": curves,
@@ -117,7 +117,7 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
     shown["squares"] = _kept(
         look, wanted, ("squares", query), lambda: [squares(one["squares"], query) for one in groups]
     )
-    return Page(name="fleet", title="Fleet", told=told, listing="listed", shown=shown)
+    return Page(name="fleet", title="Fleet", data=data, listing="listed", shown=shown)
 
 
 def _kept(look: Look, wanted: Wanted, what: Hashable, make: Callable[[], T]) -> T:
@@ -164,8 +164,8 @@ def _counts(agents: pa.Table) -> dict[str, int]:
     """The number of agents of each standing; each counts once."""
     if not agents.num_rows:
         return dict.fromkeys(STANDINGS, 0)
-    told = {one["values"]: one["counts"] for one in pc.value_counts(agents.column("standing")).to_pylist()}
-    return {standing: told.get(standing, 0) for standing in STANDINGS}
+    data = {one["values"]: one["counts"] for one in pc.value_counts(agents.column("standing")).to_pylist()}
+    return {standing: data.get(standing, 0) for standing in STANDINGS}
 
 
 def _groups(agents: pa.Table, group: Group) -> list[dict[str, Any]]:

@@ -152,9 +152,9 @@ def told_of(row: Mapping[str, Any], deliveries: list[dict[str, Any]]) -> dict[st
         "incident_id", "rule", "severity", "subject_kind", "subject_id", "hour", "opened_at", "closed_at", "reason",
         "recovery", "recovers_at", "good_hours", "is_open", "silenced_by", "unsilenced_at",
     )  # fmt: skip
-    told = {name: row[name] for name in names}
-    if told["is_open"]:  # it may have closed after the time that is looked at
-        told |= {"closed_at": None, "recovery": None}
+    data = {name: row[name] for name in names}
+    if data["is_open"]:  # it may have closed after the time that is looked at
+        data |= {"closed_at": None, "recovery": None}
     losses = [
         {name: loss.get(name) for name in ("component", "dimension", "lost", "sentence", "evidence", "evidence_kind")}
         for loss in evidence.get("explanation", ())
@@ -162,8 +162,8 @@ def told_of(row: Mapping[str, Any], deliveries: list[dict[str, Any]]) -> dict[st
     is_plain = (int, float, str, bool)
     facts = {name: value for name, value in evidence.items() if name != "hour" and isinstance(value, is_plain)}
     return {
-        **told,
-        "is_recovered": told["closed_at"] is not None and told["good_hours"] > 0,
+        **data,
+        "is_recovered": data["closed_at"] is not None and data["good_hours"] > 0,
         "losses": losses,
         "latest_failures": evidence.get("latest_failures", []),
         "failed_runs": [

@@ -67,7 +67,7 @@ def incidents_page(look: Look, wanted: Wanted) -> Page:
     rows = listed.slice(start, wanted.most).to_pylist() if listed.num_rows else []
     told_to = deliveries_of(look, [row["incident_id"] for row in rows])
     opened = listed.filter(listed.column("is_open")) if listed.num_rows else listed
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "as_of": as_of(look),
         "open": opened.num_rows,
@@ -81,12 +81,12 @@ def incidents_page(look: Look, wanted: Wanted) -> Page:
     shown = {
         "wanted": wanted,
         "pages": pages_of(listed.num_rows, wanted.most),
-        "bars": _bars(told["days"]),
+        "bars": _bars(data["days"]),
         "rules": _names(seen, "rule"),
         "severities": SEVERITIES,
         "is_any": bool(seen.num_rows),
     }
-    return Page(name="incidents", title="Incidents", told=told, listing="listed", shown=shown)
+    return Page(name="incidents", title="Incidents", data=data, listing="listed", shown=shown)
 
 
 def incident_page(look: Look, incident_id: str) -> Page:
@@ -107,7 +107,7 @@ def incident_page(look: Look, incident_id: str) -> Page:
     )
     others = seen.filter(pc.and_(same, pc.not_equal(seen.column("incident_id"), incident_id)))
     others = others.sort_by([("opened_at", "descending")]).slice(0, OTHERS_SHOWN)
-    told = {
+    data = {
         "hour": look.hour,
         "as_of": as_of(look),
         "incident": incident,
@@ -124,7 +124,7 @@ def incident_page(look: Look, incident_id: str) -> Page:
     return Page(
         name="incident",
         title="Incident",
-        told=told,
+        data=data,
         listing="deliveries",
         shown={"pattern": pattern, "agent_kind": AGENT},
     )

@@ -45,7 +45,7 @@ def line_page(look: Look, wanted: Wanted) -> Page:
     """One line of a raw log."""
     line = wanted.line if look.shows_lines else None
     state = line["state"] if line else None
-    told = {
+    data = {
         "source_file": wanted.file,
         "line_number": wanted.number,
         "state": state,
@@ -57,4 +57,4 @@ def line_page(look: Look, wanted: Wanted) -> Page:
     }
     shown = {"is_doubtful": state in DOUBTFUL, "is_withheld": not look.shows_lines}
     status = 403 if not look.shows_lines else 404 if state in ("gone", "short", "unknown") else 200
-    return Page(name="line", title=f"{wanted.file}:{wanted.number}", told=told, shown=shown, status=status)
+    return Page(name="line", title=f"{wanted.file}:{wanted.number}", data=data, shown=shown, status=status)

@@ -29,7 +29,7 @@ LISTED = (
 
 def models_page(look: Look) -> Page:
     """All models at one hour."""
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "why_none": None,
         "best": None,
@@ -40,7 +40,7 @@ def models_page(look: Look) -> Page:
         "fallbacks": [],
     }
     if not look.sees_all:
-        return _page({**told, "why_none": f"{NO_AGGREGATES[0].upper()}{NO_AGGREGATES[1:]}."})
+        return _page({**data, "why_none": f"{NO_AGGREGATES[0].upper()}{NO_AGGREGATES[1:]}."})
     columns = (*LISTED, "last_error") if look.view.shows_texts else LISTED
     rows = look.at("models").to_pylist()
     models = [{name: row[name] for name in columns} | {"calls": _calls(row)} for row in rows]
@@ -48,7 +48,7 @@ def models_page(look: Look) -> Page:
     drawn = [one["model"] for one in models[: len(CURVES)]]
     return _page(
         {
-            **told,
+            **data,
             "best": _best(models),
             "drawn": drawn,
             "curve": _curve(look, drawn),
@@ -58,10 +58,10 @@ def models_page(look: Look) -> Page:
     )
 
 
-def _page(told: dict[str, Any]) -> Page:
-    curves = [(f"m{place}", name, CURVES[place]) for place, name in enumerate(told["drawn"])]
+def _page(data: dict[str, Any]) -> Page:
+    curves = [(f"m{place}", name, CURVES[place]) for place, name in enumerate(data["drawn"])]
     shown = {"curves": curves, "caveat": CAVEAT}
-    return Page(name="models", title="Models", told=told, listing="models", shown=shown)
+    return Page(name="models", title="Models", data=data, listing="models", shown=shown)
 
 
 def _calls(model: dict[str, Any]) -> int:

@@ -27,7 +27,7 @@ class Page:
     Args:
         name: its template, without `.html`.
         title: its heading, and that of the browser's window.
-        told: contents of the page: dicts, lists, texts, numbers, datetimes. Templates have it as `told`.
+        data: contents of the page: dicts, lists, texts, numbers, datetimes.
         listing: name of the list of dicts among these that CSV writes.
         shown: further values for the template, such as addresses.
         status: the HTTP status.
@@ -36,7 +36,7 @@ class Page:
 
     name: str
     title: str
-    told: Mapping[str, Any]
+    data: Mapping[str, Any]
     listing: str | None = None
     shown: Mapping[str, Any] = field(default_factory=dict)
     status: int = 200
@@ -52,10 +52,10 @@ class Page:
         """
         if how == "json":
             around = {"title": self.title, "hours_to_copy": frame.get("missing", 0)}
-            return dumps(plain({**self.told, **around})), JSON
+            return dumps(plain({**self.data, **around})), JSON
         if how == "csv":
-            return _csv(self.told[self.listing] if self.listing else []), CSV
-        return render(f"{self.name}.html", title=self.title, told=self.told, **self.shown, **frame), HTML
+            return _csv(self.data[self.listing] if self.listing else []), CSV
+        return render(f"{self.name}.html", title=self.title, data=self.data, **self.shown, **frame), HTML
 
 
 def plain(value: Any) -> Any:

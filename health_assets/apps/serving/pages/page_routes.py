@@ -147,7 +147,7 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         """Both scores of a session, why they are what they are, and its runs over time."""
         asked = request.scope[ASKED]
         runs = await service.runs(session_id, known_hour(hour), asked)
-        wanted = session_module.Wanted(session_id=session_id, runs=runs.told, why_not=runs.why_not)
+        wanted = session_module.Wanted(session_id=session_id, runs=runs.data, why_not=runs.why_not)
         made = await run_in_threadpool(pages.answer, asked, lambda look: session_page(look, wanted), hour=hour, how=how)
         return response_of(made)
 
@@ -163,7 +163,7 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         asked = request.scope[ASKED]
         found = await service.trace(question, asked)
         wanted = trace_module.Wanted(
-            question=question, trace=found.told, why_not=found.why_not, show=show, span=span, page=page,
+            question=question, trace=found.data, why_not=found.why_not, show=show, span=span, page=page,
             most=trace_module.most_rows(how),
         )  # fmt: skip
         made = await run_in_threadpool(pages.answer, asked, lambda look: trace_page(look, wanted), hour=hour, how=how)
@@ -213,7 +213,7 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         """The text of a line of a raw log, without secrets."""
         asked = request.scope[ASKED]
         found = await service.line(file, number, asked)
-        wanted = WantedLine(file=file, number=number, line=found.told, why_not=found.why_not)
+        wanted = WantedLine(file=file, number=number, line=found.data, why_not=found.why_not)
         made = await run_in_threadpool(pages.answer, asked, lambda look: line_page(look, wanted), hour=hour, how=how)
         return response_of(made)
 

@@ -106,10 +106,10 @@ class Pages:
                     look = self._look(asked, hour)
                     page = make(look)
                 except (NoRulesError, LostFileError, NothingYetError) as error:
-                    told = {"detail": str(error)}
-                    page = Page(name="sorry", title="Not ready", told=told, status=503, retry_after_s=RETRY_AFTER_S)
+                    data = {"detail": str(error)}
+                    page = Page(name="sorry", title="Not ready", data=data, status=503, retry_after_s=RETRY_AFTER_S)
                 except HealthAssetsError as error:
-                    page = Page(name="sorry", title="Not found", told={"detail": str(error)}, status=404)
+                    page = Page(name="sorry", title="Not found", data={"detail": str(error)}, status=404)
             made = self._written(asked, page, how, look)
         if page.name in OF_HISTORY and page.status == 200:
             self._sent.note(_page_asked(asked, how), made_of, dict(made.headers)[b"etag"])
@@ -245,8 +245,8 @@ def _page_asked(asked: Asked, how: Format) -> tuple[Any, ...]:
 
 def _is_led_here(asked: Asked) -> bool:
     """Whether a link on another site led here: then the browser kept its cookie to itself, and should ask again."""
-    told = {name: value for name, value in asked.headers if name.startswith(b"sec-fetch-")}
-    return told.get(b"sec-fetch-site") == b"cross-site" and told.get(b"sec-fetch-mode") == b"navigate"
+    fetch = {name: value for name, value in asked.headers if name.startswith(b"sec-fetch-")}
+    return fetch.get(b"sec-fetch-site") == b"cross-site" and fetch.get(b"sec-fetch-mode") == b"navigate"
 
 
 def _kept(target: str) -> list[tuple[str, str]]:

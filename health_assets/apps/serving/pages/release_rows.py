@@ -49,12 +49,12 @@ def releases_of(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, A
         agent_id: the agent.
         hours: hours in which the releases were compared.
     """
-    told = []
+    data = []
     for rows in by_pair(look.of("releases", agent_id, hours)):
         last = max(row["hour"] for row in rows)
         by_hour = [_of_hour(row) for row in rows if row["measure"] == SUCCESS_RATE]
-        told.append({**release_of([row for row in rows if row["hour"] == last]), "hours": by_hour})
-    return sorted(with_changed_together(told), key=_newest_first)
+        data.append({**release_of([row for row in rows if row["hour"] == last]), "hours": by_hour})
+    return sorted(with_changed_together(data), key=_newest_first)
 
 
 def _newest_first(release: Mapping[str, Any]) -> tuple[float, bool, str]:

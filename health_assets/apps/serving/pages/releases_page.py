@@ -47,7 +47,7 @@ def releases_page(look: Look, wanted: Wanted) -> Page:
     rows = look.at("releases")
     releases = look.remembered("releases, the worst first", lambda: _releases(rows))
     found = _found(releases, wanted)
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "compared": releases.num_rows,
         "counts": {verdict: _count(releases, verdict) for verdict in VERDICTS},
@@ -55,7 +55,7 @@ def releases_page(look: Look, wanted: Wanted) -> Page:
         "listed": _listed(rows, found.slice((wanted.page - 1) * wanted.most, wanted.most)) if found.num_rows else [],
     }
     shown = {"wanted": wanted, "pages": pages_of(found.num_rows, wanted.most), **FOR_TEMPLATES}
-    return Page(name="releases", title="Releases", told=told, listing="listed", shown=shown)
+    return Page(name="releases", title="Releases", data=data, listing="listed", shown=shown)
 
 
 def _releases(rows: pa.Table) -> pa.Table:
@@ -96,5 +96,5 @@ def _listed(rows: pa.Table, page: pa.Table) -> list[dict[str, Any]]:
         for measures in by_pair(rows.filter(pc.is_in(rows.column("agent_id"), value_set=agents)).to_pylist())
     }
     releases = {key: release_of(measures) | {"team": measures[0].get("team")} for key, measures in own.items()}
-    told = {key_of(one): one for one in with_changed_together([*releases.values()])}
-    return [told[key_of(row)] for row in page.to_pylist()]
+    data = {key_of(one): one for one in with_changed_together([*releases.values()])}
+    return [data[key_of(row)] for row in page.to_pylist()]

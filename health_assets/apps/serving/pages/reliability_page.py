@@ -162,7 +162,7 @@ def reliability_page(look: Look, wanted: Wanted) -> Page:
             )
         kind = _kind(found.column("task_source")[0].as_py())
     listed = sliced(_columns(found, AGENT_COLUMNS), _order(wanted.sort, ["agent_id"]), wanted.page, wanted.most)
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "kind": kind,
         "counts": counts,
@@ -195,7 +195,7 @@ def reliability_page(look: Look, wanted: Wanted) -> Page:
         ]
         + ([] if wanted.agent is None else [f"agent={part(wanted.agent)}"]),
     }
-    return Page(name="reliability", title="Reliability", told=told, listing=LISTINGS[wanted.by], shown=shown)
+    return Page(name="reliability", title="Reliability", data=data, listing=LISTINGS[wanted.by], shown=shown)
 
 
 def shade(value: float | None) -> str:

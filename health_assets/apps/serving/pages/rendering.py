@@ -167,14 +167,14 @@ def squares(agents: Sequence[Mapping[str, Any]], query: str = "") -> Markup:
 
 def _square(agent: Mapping[str, Any], query: str) -> str:
     name, state = escape(shape(agent["agent_id"])), escape(agent["state"])
-    kind, told = (" provisional", ", provisional") if agent["is_provisional"] else ("", "")
+    kind, note = (" provisional", ", provisional") if agent["is_provisional"] else ("", "")
     if agent["now"] in NOW_FIRST:
-        kind, told = f"{kind} now-{agent['now']}", f"{told}, {agent['now']} now"
+        kind, note = f"{kind} now-{agent['now']}", f"{note}, {agent['now']} now"
     stake = stake_reservation(agent)
-    told = f"{told}, {stake}" if stake else told
+    note = f"{note}, {stake}" if stake else note
     return (
         f'<li><a class="square {state}{kind}" href="/ui/agents/{part(agent["agent_id"])}{query}" '
-        f'title="{name}: {score(agent["health_score"])} {state}{told}"><span class="hidden">{name}</span></a></li>'
+        f'title="{name}: {score(agent["health_score"])} {state}{note}"><span class="hidden">{name}</span></a></li>'
     )
 
 

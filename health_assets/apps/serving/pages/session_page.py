@@ -66,7 +66,7 @@ def session_page(look: Look, wanted: Wanted) -> Page:
         raise NoSessionError(NO_SESSION)
     traces = [_trace(trace, score, look) for trace in wanted.runs["traces"]] if wanted.runs else []
     calls = [_call(call, look) for call in wanted.runs["calls"]] if wanted.runs else []
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "session_id": wanted.session_id,
         "agent_id": score["agent_id"] or "",
@@ -89,7 +89,7 @@ def session_page(look: Look, wanted: Wanted) -> Page:
         "calls": calls,
     }
     title = f"Session {wanted.session_id}"
-    return Page(name="session", title=title, told=told, listing="traces", shown={"drawn": _drawn(traces, calls)})
+    return Page(name="session", title=title, data=data, listing="traces", shown={"drawn": _drawn(traces, calls)})
 
 
 def _kept(look: Look, session_id: str) -> list[dict[str, Any]]:
@@ -143,15 +143,15 @@ def _trace(trace: dict[str, Any], score: Mapping[str, Any], look: Look) -> dict[
 def _reliability(score: Mapping[str, Any], traces: list[dict[str, Any]]) -> dict[str, Any]:
     """The score, its verdict, and the tail that it is made from; marks the traces of the tail with what they take."""
     n, share, ensemble = score["traces_evaluated"], score["top_k_share"], score["ensemble_weight"]
-    told = _verdict(score, "reliability", n)
+    data = _verdict(score, "reliability", n)
     if not n:
-        return told | {"tail": 0, "reason": "No trace carries a signal, so there is nothing to judge it by."}
+        return data | {"tail": 0, "reason": "No trace carries a signal, so there is nothing to judge it by."}
     tail = max(1, math.ceil(n * Fraction(str(share)).limit_denominator(10**9)))
     riskiest = sorted((one for one in traces if one["step_risk"] is not None), key=lambda one: -one["step_risk"])
     for place, one in enumerate(riskiest[:tail]):
         one["in_tail"] = True
         one["taken"] = one["step_risk"] * ((1 - ensemble) / tail + (ensemble if place == 0 else 0))
-    return told | {
+    return data | {
         "tail": tail,
         "top_k_share": share,
         "ensemble_weight": ensemble,

@@ -82,7 +82,7 @@ def sessions_page(look: Look, wanted: Wanted) -> Page:
     found = _found(seen.sessions, wanted)
     if wanted.sort != "failures" and found.num_rows:
         found = found.sort_by(ORDER[wanted.sort])
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "hours": seen.hours,
         "sessions": seen.sessions.num_rows,
@@ -93,7 +93,7 @@ def sessions_page(look: Look, wanted: Wanted) -> Page:
         "listed": rows_of_page(found, LISTED, wanted.page, wanted.most),
     }
     shown = {"wanted": wanted, "pages": pages_of(found.num_rows, wanted.most)}
-    return Page(name="sessions", title="Sessions", told=told, listing="listed", shown=shown)
+    return Page(name="sessions", title="Sessions", data=data, listing="listed", shown=shown)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,8 +62,8 @@ def sign_in_page(detail: str, target: bytes | str, *, status: int = 200, is_wron
         status: the HTTP status.
         is_wrong: whether the sentence says what is wrong.
     """
-    told = {"detail": detail, "next": own_page(target)}
-    return Page(name="sign_in", title="Sign in", told=told, status=status, shown={"is_wrong": is_wrong})
+    data = {"detail": detail, "next": own_page(target)}
+    return Page(name="sign_in", title="Sign in", data=data, status=status, shown={"is_wrong": is_wrong})
 
 
 def led_to(address: str, cookie: bytes | None = None) -> Answer:
@@ -108,6 +108,6 @@ class Signing:
     def sign_out(self, asked: Asked, form: Form, *, is_tls: bool) -> Answer:
         """End the session; who has none is signed out already."""
         if asked.caller.csrf is not None and not is_of_session(asked.caller, form):
-            return self._show(asked, Page(name="sorry", title="Not done", told={"detail": OLD_FORM}, status=403))
+            return self._show(asked, Page(name="sorry", title="Not done", data={"detail": OLD_FORM}, status=403))
         self._doors.sign_out(asked.headers)
         return led_to(own_page(form.one("next")), cookie_line("", is_tls=is_tls, lasts_s=0))

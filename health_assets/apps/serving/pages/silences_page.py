@@ -103,18 +103,18 @@ def silences_page(look: Look, draft: Draft, refused: Refused | None = None, done
         raise HealthAssetsError(NOT_OF_TEAMS)
     opened = open_incidents(look)
     incidents = [_Open(**row) for row in opened.select(_Open._fields).to_pylist()] if opened.num_rows else []
-    told: dict[str, list[dict[str, Any]]] = {"active": [], "planned": [], "over": []}
+    data: dict[str, list[dict[str, Any]]] = {"active": [], "planned": [], "over": []}
     for silence in known_silences(look.history):
         state = silence.state(look.now)
         place = "over" if silence.is_over(look.now) else state
-        if silence.is_listed(look.now) and _is_seen(look, silence) and len(told[place]) < MOST_LISTED:
-            told[place].append({**_told(silence, incidents), "state": state})
-    told["planned"].reverse()
-    known = {silence["silence_id"] for of_place in told.values() for silence in of_place}
+        if silence.is_listed(look.now) and _is_seen(look, silence) and len(data[place]) < MOST_LISTED:
+            data[place].append({**_told(silence, incidents), "state": state})
+    data["planned"].reverse()
+    known = {silence["silence_id"] for of_place in data.values() for silence in of_place}
     return Page(
         name="silences",
         title="Silences",
-        told={"hour": look.hour, **told, "listed": [*told["active"], *told["planned"], *told["over"]]},
+        data={"hour": look.hour, **data, "listed": [*data["active"], *data["planned"], *data["over"]]},
         listing="listed",
         shown={
             "draft": draft,

@@ -33,7 +33,7 @@ def survey_page(look: Look, platform: str = ALL_PLATFORMS) -> Page:
     curve = [] if at is None else _curve(look, HourRange(look.back(30).start, max(at, look.hour) + HOUR), platform)
     if rows and not curve:
         raise HealthAssetsError("No survey of these days has this platform; /ui/survey lists the platforms.")
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "surveyed": at,
         "platform": platform,
@@ -43,7 +43,7 @@ def survey_page(look: Look, platform: str = ALL_PLATFORMS) -> Page:
         "curve": curve,
     }
     shown = {"reasons": WITHOUT_DOCUMENT, "sees_all": look.sees_all, "query": [f"platform={part(platform)}"]}
-    return Page(name="survey", title="Survey", told=told, listing="platforms", shown=shown)
+    return Page(name="survey", title="Survey", data=data, listing="platforms", shown=shown)
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def tools_page(look: Look, wanted: Wanted) -> Page:
     columns = [
         name for name in (OF_TOOL if wanted.by == "tool" else OF_AGENT) if look.view.shows_texts or name != "last_error"
     ]
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "window_hours": look.history.facts.get("window_hours"),
         "tools": tools.num_rows,
@@ -70,7 +70,7 @@ def tools_page(look: Look, wanted: Wanted) -> Page:
         "listed": rows_of_page(found, columns, wanted.page, wanted.most),
     }
     shown = {"wanted": wanted, "pages": pages_of(found.num_rows, wanted.most)}
-    return Page(name="tools", title="Tools", told=told, listing="listed", shown=shown)
+    return Page(name="tools", title="Tools", data=data, listing="listed", shown=shown)
 
 
 def _in_order(tools: pa.Table) -> pa.Table:

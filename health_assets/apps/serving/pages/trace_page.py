@@ -75,8 +75,8 @@ def trace_page(look: Look, wanted: Wanted) -> Page:
     """
     title = f"Run {wanted.question.run_id or ''}".strip()
     if wanted.why_not:
-        told = {"hour": look.hour, "why_not": wanted.why_not, "run": None, "listed": []}
-        return Page(name="trace", title=title, told=told, listing="listed", shown={"wanted": wanted}, status=IS_BUSY)
+        data = {"hour": look.hour, "why_not": wanted.why_not, "run": None, "listed": []}
+        return Page(name="trace", title=title, data=data, listing="listed", shown={"wanted": wanted}, status=IS_BUSY)
     if wanted.trace is None:
         raise HealthAssetsError(_none_of(wanted.question))
     trace = wanted.trace
@@ -88,7 +88,7 @@ def trace_page(look: Look, wanted: Wanted) -> Page:
     start = (wanted.page - 1) * wanted.most
     listed = found[start : start + wanted.most]
     origins = [row for row in rows if row["is_origin"] and row["above"] is not None][:ORIGINS_SHOWN]
-    told = {
+    data = {
         "hour": look.hour,
         "why_not": None,
         "run": run,
@@ -125,7 +125,7 @@ def trace_page(look: Look, wanted: Wanted) -> Page:
         "files_gone": gone_sentence(trace["files_gone"]) if trace["files_gone"] else "",
         "files": sorted({row["source_file"] for row in rows if row["source_file"]}),
     }
-    return Page(name="trace", title=f"Run {run['execution_id']}", told=told, listing="listed", shown=shown)
+    return Page(name="trace", title=f"Run {run['execution_id']}", data=data, listing="listed", shown=shown)
 
 
 def _none_of(question: TraceQuestion) -> str:

@@ -76,7 +76,7 @@ def usage_page(look: Look, wanted: Wanted) -> Page:
     fleet = summed(agents)
     found = containing(_with_tokens(agents), "agent_id", wanted.text)
     listed = found.select([name for name in LISTED if name in found.column_names])
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "hour": look.hour,
         "window_hours": look.history.facts.get("window_hours"),
         "fleet": fleet,
@@ -97,12 +97,12 @@ def usage_page(look: Look, wanted: Wanted) -> Page:
         "models_shown": MODELS_SHOWN,
         "versions_shown": VERSIONS_SHOWN,
         "users_shown": USERS_SHOWN,
-        "has_days": look.hides_nothing or told["window_hours"] == DAY_H,
-        "bars": _bars(told["days"]),
-        "has_feedback": any(sums["positive_feedback"] or sums["negative_feedback"] for sums in (fleet, *told["days"])),
+        "has_days": look.hides_nothing or data["window_hours"] == DAY_H,
+        "bars": _bars(data["days"]),
+        "has_feedback": any(sums["positive_feedback"] or sums["negative_feedback"] for sums in (fleet, *data["days"])),
         "query": [f"by={wanted.by}", f"sort={wanted.sort}", f"days={wanted.days}", f"q={part(wanted.text)}"],
     }
-    return Page(name="usage", title="Usage", told=told, listing=LISTINGS[wanted.by], shown=shown)
+    return Page(name="usage", title="Usage", data=data, listing=LISTINGS[wanted.by], shown=shown)
 
 
 def _with_tokens(agents: pa.Table) -> pa.Table:
@@ -133,5 +133,5 @@ def _bars(days: list[Sums]) -> dict[str, Any]:
 
 
 def _tokens(sums: Sums) -> int | None:
-    told = [sums[name] for name in ("input_tokens", "output_tokens") if sums[name] is not None]
-    return sum(told) if told else None
+    data = [sums[name] for name in ("input_tokens", "output_tokens") if sums[name] is not None]
+    return sum(data) if data else None

@@ -115,7 +115,7 @@ BOTH = WantedOfAgent(against=START + 30 * HOUR, versions=("1.0.0", "1.1.0", "9.9
 @pytest.fixture(scope="module")
 def told(world: World) -> dict[str, Any]:
     """The page of the agent that fell, with both comparisons."""
-    return dict(agent_page(world.look(), "falling", BOTH).told)
+    return dict(agent_page(world.look(), "falling", BOTH).data)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def server(world: World) -> Iterator[Served]:
 
 def page(world: World, agent_id: str, hour: int | None = None, view: View | None = None, **wanted: Any) -> dict:
     look = world.look(view or View(is_full=True), None if hour is None else START + hour * HOUR)
-    return dict(agent_page(look, agent_id, WantedOfAgent(**wanted)).told)
+    return dict(agent_page(look, agent_id, WantedOfAgent(**wanted)).data)
 
 
 def html(world: World, agent_id: str, **wanted: Any) -> str:
@@ -237,7 +237,7 @@ def test_the_tool_that_failed_most_is_named_where_executions_failed(
 
 
 def test_the_page_says_which_tool_failed_most_beside_why_the_score_fell(world: World, told: dict) -> None:
-    clumsy = agent_page(world.look(), "clumsy", WantedOfAgent()).told
+    clumsy = agent_page(world.look(), "clumsy", WantedOfAgent()).data
     assert clumsy["worst_tool"] == {"tool": "search", "calls": 3, "failures": 2, "failure_share": pytest.approx(2 / 3)}
     page = html(world, "clumsy")
     assert "Of its tools search failed most: 2 of 3 calls" in " ".join(re.sub("<[^>]*>", "", page).split())
@@ -431,12 +431,12 @@ def test_texts_of_errors_are_for_the_full_view_as_on_the_api(world: World, told:
     told_to_everybody = seen.written("json", {})[0].decode()
     assert not any(text in told_to_everybody for text in texts - {None})
     assert len(texts - {None}) > 0
-    assert seen.told["errors"]["failures"] == told["errors"]["failures"]
+    assert seen.data["errors"]["failures"] == told["errors"]["failures"]
     assert "withheld" in html_of(seen, world.look(EVERYBODYS))
 
 
 def test_a_page_has_an_address_and_twins(world: World, server: Served) -> None:
-    told = agent_page(world.look(View(is_operators=True)), "falling", BOTH).told
+    told = agent_page(world.look(View(is_operators=True)), "falling", BOTH).data
     address = f"/ui/agents/falling?days=7&against={START + 30 * HOUR:%Y-%m-%dT%H}&versions=1.0.0,1.1.0,9.9"
     twin = server.ask(f"{address}&format=json").json
     assert twin == {**json.loads(json.dumps(told, default=datetime.isoformat)), "title": "falling", "hours_to_copy": 0}

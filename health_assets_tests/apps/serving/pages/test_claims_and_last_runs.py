@@ -44,7 +44,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def page(world: World, agent_id: str, hour: int = 5, **look: Any) -> dict[str, Any]:
-    return dict(agent_page(world.look(hour=START + hour * HOUR, **look), agent_id, WantedOfAgent()).told)
+    return dict(agent_page(world.look(hour=START + hour * HOUR, **look), agent_id, WantedOfAgent()).data)
 
 
 def shown(world: World, agent_id: str) -> str:

@@ -64,7 +64,7 @@ def seen(world: World, view: View = FULL, **changes: Any) -> Look:
 
 
 def told(world: World, view: View = FULL, **wanted: Any) -> dict[str, Any]:
-    return dict(data_page(seen(world, view), WantedData(**wanted)).told)
+    return dict(data_page(seen(world, view), WantedData(**wanted)).data)
 
 
 def html(look: Look, page: Page) -> str:
@@ -96,7 +96,7 @@ def test_the_first_sentence_names_all_that_is_missing(world: World) -> None:
 
 def test_looking_back_the_answer_is_about_the_hours_until_then(world: World) -> None:
     look = seen(world, hour=START + HOUR, is_newest=False)
-    said = data_page(look, WantedData()).told
+    said = data_page(look, WantedData()).data
     assert said["answer"].startswith("No: of the 2 hours to 2026-06-07 02:00 UTC, 2 logs cannot be read"), said[
         "answer"
     ]
@@ -109,7 +109,7 @@ def test_complete_data_is_called_so(tmp_path: Path) -> None:
     project.write_log("a.jsonl", [line(execution(f"{hour:%H}", "a", hour)) for hour in hours])
     project.materialize(hours, only=STEPS)
     world = world_of(project, hours)
-    said = data_page(world.look(), WantedData()).told
+    said = data_page(world.look(), WantedData()).data
     assert said["answer"] == "Yes, every hour of the 2 hours to 2026-06-07 02:00 UTC is there, and every check holds."
     assert (said["is_complete"], said["missing"], said["remarks"]) == (True, [], [])
 
@@ -342,7 +342,7 @@ def test_no_count_tells_how_much_a_personal_agent_does(world: World) -> None:
 
 def test_counts_are_told_where_nobody_has_an_agent_of_its_own(world: World) -> None:
     look = seen(world, EVERYBODYS, ownership=Ownership(Targets()))
-    everybodys, full = data_page(look, WantedData()).told, told(world)
+    everybodys, full = data_page(look, WantedData()).data, told(world)
     for name in ("answer", "hours", "failed_checks", "files", "rejected"):
         assert everybodys[name] == full[name], name
 
@@ -379,7 +379,7 @@ def test_each_part_has_a_twin_of_all_its_rows(world: World, part: Part) -> None:
     rows = list(csv.DictReader(io.StringIO(body.decode())))
     as_json = json.loads(page.written("json", look.frame())[0])
     assert kind.startswith(b"text/csv")
-    assert len(rows) == len(as_json[part]) == len(page.told[part]) > 0
+    assert len(rows) == len(as_json[part]) == len(page.data[part]) > 0
     assert rows[0].keys() == as_json[part][0].keys() or part == "formulas"
 
 
@@ -406,7 +406,7 @@ def test_an_empty_history_says_so_in_each_part(tmp_path: Path) -> None:
     ):  # fmt: skip
         assert sentence in page
     for part in PARTS:
-        assert data_page(look, WantedData(part=part)).told[part] == []
+        assert data_page(look, WantedData(part=part)).data[part] == []
 
 
 def test_hours_that_are_still_to_be_copied_are_not_missing(

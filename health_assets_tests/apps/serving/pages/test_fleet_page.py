@@ -84,7 +84,7 @@ def _standings(world: World) -> Counter[str]:
 
 
 def test_states_and_score_are_those_of_the_tables(world: World) -> None:
-    told = fleet_page(world.look(), Wanted()).told
+    told = fleet_page(world.look(), Wanted()).data
     assert {state: count for state, count in told["states"].items() if count} == _standings(world)
     [(score,)] = world.project.query("SELECT health_score FROM system_health WHERE hour = ?", [world.hour])
     assert told["fleet"]["score"] == score
@@ -98,14 +98,14 @@ def test_who_got_worse_is_by_the_scores_of_the_same_hour_a_day_before(world: Wor
         "WHERE now.hour = ? AND before.hour = ? AND lost >= ? ORDER BY lost DESC",
         [world.hour, world.hour - timedelta(days=1), LEAST_DROP],
     )
-    told = fleet_page(world.look(), Wanted()).told["worse"]
+    told = fleet_page(world.look(), Wanted()).data["worse"]
     assert [(one["agent_id"], one["drop"]) for one in told["1"]] == expected
     assert [agent_id for agent_id, _ in expected] == ["red-1"]
 
 
 def test_an_hour_that_is_not_there_is_no_sign_that_nobody_got_worse(world: World) -> None:
     page = fleet_page(world.look(), Wanted())
-    assert page.told["worse"]["7"] is None
+    assert page.data["worse"]["7"] is None
     html = page.written("html", _frame(world))[0].decode()
     assert f"the history begins at {HOURS.start:%Y-%m-%d %H:%M} UTC" in html
 
@@ -121,18 +121,18 @@ def test_pages_say_from_when_outdated_numbers_are(world: World) -> None:
 
 
 def test_search_and_group_and_state_narrow_the_list(world: World) -> None:
-    found = fleet_page(world.look(), Wanted(text="RED")).told
+    found = fleet_page(world.look(), Wanted(text="RED")).data
     assert sorted(one["agent_id"] for one in found["listed"]) == ["red-1", "red-2"]
-    by_team = fleet_page(world.look(), Wanted(group="team")).told["groups"]
+    by_team = fleet_page(world.look(), Wanted(group="team")).data["groups"]
     assert {(one["name"], one["agents"], one["healthy"]) for one in by_team} == {("red", 2, 1), (None, 3, 3)}
-    only = fleet_page(world.look(), Wanted(group="team", of="red")).told
+    only = fleet_page(world.look(), Wanted(group="team", of="red")).data
     assert only["found"] == 2
-    assert fleet_page(world.look(), Wanted(text="nobody")).told["listed"] == []
+    assert fleet_page(world.look(), Wanted(text="nobody")).data["listed"] == []
 
 
 @pytest.mark.parametrize("sort", ["urgency", "score", "name", "n", "budget"])
 def test_each_order_lists_every_agent_once(world: World, sort: Any) -> None:
-    listed = fleet_page(world.look(), Wanted(sort=sort)).told["listed"]
+    listed = fleet_page(world.look(), Wanted(sort=sort)).data["listed"]
     assert sorted(one["agent_id"] for one in listed) == sorted(AGENTS)
     assert sort != "urgency" or listed[0]["agent_id"] == "red-1"
 
@@ -140,26 +140,26 @@ def test_each_order_lists_every_agent_once(world: World, sort: Any) -> None:
 def test_a_personal_agent_is_in_no_list_of_who_lacks_the_full_view(world: World) -> None:
     page = fleet_page(world.look(EVERYBODYS), Wanted())
     assert "mine" not in page.written("html", _frame(world, EVERYBODYS))[0].decode().replace("determine", "")
-    assert (page.told["agents"], page.told["hidden"]) == (len(AGENTS) - 1, 1)
+    assert (page.data["agents"], page.data["hidden"]) == (len(AGENTS) - 1, 1)
 
 
 def test_score_and_curve_tell_nothing_of_a_personal_agent(world: World) -> None:
-    told = fleet_page(world.look(EVERYBODYS), Wanted()).told
+    told = fleet_page(world.look(EVERYBODYS), Wanted()).data
     sql = "SELECT avg(health_score) FROM agent_health WHERE hour = ? AND agent_id <> 'mine'"
     [(of_others,)] = world.project.query(sql, [world.hour])
     [(of_all,)] = world.project.query("SELECT health_score FROM system_health WHERE hour = ?", [world.hour])
     assert told["fleet"] == {"score": pytest.approx(of_others), "curve": [], "changes": {}}
     assert of_others != pytest.approx(of_all)
-    in_full = fleet_page(world.look(EVERYBODYS, ownership=Ownership(Targets())), Wanted()).told
+    in_full = fleet_page(world.look(EVERYBODYS, ownership=Ownership(Targets())), Wanted()).data
     assert in_full["fleet"]["score"] == of_all, "where nobody has an agent of its own, nothing is left out"
 
 
 def test_who_is_limited_to_teams_sees_these_and_no_number_of_the_fleet(world: World) -> None:
     look = world.look(View(teams=frozenset({"red"})))
     page = fleet_page(look, Wanted())
-    told = page.told
+    told = page.data
     assert told["hidden"] is None
-    assert usage_page(look, WantedUsage()).told["hidden"] is None
+    assert usage_page(look, WantedUsage()).data["hidden"] is None
     assert "not yours to see" not in page.written("html", _frame(world, look.view))[0].decode()
     assert sorted(one["agent_id"] for one in told["listed"]) == ["red-1", "red-2"]
     assert (told["fleet"]["curve"], told["trust"]["rejected_lines"]) == ([], None)
@@ -179,7 +179,7 @@ def test_a_hostile_name_is_shown_as_text_in_all_three_ways(world: World) -> None
 
 
 def test_a_spreadsheet_takes_no_name_for_a_formula() -> None:
-    page = Page(name="fleet", title="Fleet", told={"listed": [{"agent_id": "=1+1"}]}, listing="listed")
+    page = Page(name="fleet", title="Fleet", data={"listed": [{"agent_id": "=1+1"}]}, listing="listed")
     assert page.written("csv", {})[0].decode().splitlines()[1] == "'=1+1"
 
 
@@ -192,7 +192,7 @@ def test_squares_are_shared_so_that_small_groups_are_whole(sizes: list[int]) -> 
 
 
 def test_json_says_how_many_hours_are_still_to_be_copied() -> None:
-    page = Page(name="fleet", title="Fleet", told={})
+    page = Page(name="fleet", title="Fleet", data={})
     assert json.loads(page.written("json", {"missing": 7})[0])["hours_to_copy"] == 7
     assert json.loads(page.written("json", {})[0])["hours_to_copy"] == 0
 
@@ -285,7 +285,7 @@ def test_what_is_not_copied_yet_is_said_and_never_shown_as_nothing(
         if world.history.newest("agents") == START:
             look = world.look()
             page = fleet_page(look, Wanted())
-            text, told = html_of(page, look), page.told
+            text, told = html_of(page, look), page.data
             [worst], trust = told["now"]["worst"], told["trust"]
             seen.append((worst["failures"], trust["rejected_lines"]))
             assert ("nothing failed" not in text) and ("no route" in text) == (worst["failures"] == 12)

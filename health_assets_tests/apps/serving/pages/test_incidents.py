@@ -76,7 +76,7 @@ def server(world: tuple[Path, Path]) -> Iterator[Served]:
 
 
 def ids(page: Page) -> list[str]:
-    return [one["incident_id"] for one in page.told["listed"]]
+    return [one["incident_id"] for one in page.data["listed"]]
 
 
 def html(page: Page, look: Look) -> str:
@@ -88,13 +88,13 @@ def test_open_incidents_come_first_the_worst_and_latest_before_the_others(look: 
     assert ids(page) == [
         "late", "open-floor", "of-check", "of-model", "of-theirs", "open-drop", "hostile", "of-mine", "over-floor",
     ]  # fmt: skip
-    assert (page.told["open"], page.told["over"]) == (8, 1)
-    assert page.told["open_by_severity"] == {"critical": 2, "warning": 4, "info": 2}
+    assert (page.data["open"], page.data["over"]) == (8, 1)
+    assert page.data["open_by_severity"] == {"critical": 2, "warning": 4, "info": 2}
     assert ids(incidents_page(look(FULL), Wanted(days=30)))[-2:] == ["over-floor", "long-over"]
 
 
 def test_what_is_told_is_what_the_warehouse_holds(look: MakeLook, world: tuple[Path, Path]) -> None:
-    told = {one["incident_id"]: one for one in incidents_page(look(FULL), Wanted(days=30)).told["listed"]}
+    told = {one["incident_id"]: one for one in incidents_page(look(FULL), Wanted(days=30)).data["listed"]}
     with Warehouse(str(world[0])).read() as session:
         rows = session.query("SELECT incident_id, rule, subject_id, severity, opened_at, closed_at, reason FROM alerts")
     assert {row[0] for row in rows} == set(told)
@@ -108,10 +108,10 @@ def test_what_is_told_is_what_the_warehouse_holds(look: MakeLook, world: tuple[P
 
 def test_an_incident_says_who_was_told_and_who_was_not_and_why(look: MakeLook) -> None:
     page = incident_page(look(), "open-floor")
-    assert [(one["channel"], one["state"], one["last_error"]) for one in page.told["deliveries"]] == [
+    assert [(one["channel"], one["state"], one["last_error"]) for one in page.data["deliveries"]] == [
         ("chat", "delivered", None), ("pager", "failed", "it answered 503"),
     ]  # fmt: skip
-    [other] = page.told["others"]
+    [other] = page.data["others"]
     assert other["incident_id"] == "over-floor"
     shown = html(page, look())
     for text in ("14.5", "46% succeeded, 95% expected", "run-7", "it answered 503", 'href="/ui/agents/crawler-1"'):
@@ -119,11 +119,11 @@ def test_an_incident_says_who_was_told_and_who_was_not_and_why(look: MakeLook) -
     assert "Silence this" not in shown
     assert "agents=crawler-1#new" in html(page, look(FULL, may_change=True))
     states = {"open-drop": "waiting", "over-floor": "silenced"}
-    assert {one: incident_page(look(), one).told["deliveries"][0]["state"] for one in states} == states
+    assert {one: incident_page(look(), one).data["deliveries"][0]["state"] for one in states} == states
 
 
 def test_what_waits_is_counted_by_channel(look: MakeLook) -> None:
-    assert incidents_page(look(), Wanted()).told["undelivered"] == [
+    assert incidents_page(look(), Wanted()).data["undelivered"] == [
         {"channel": "chat", "notices": 1, "last_error": None},
         {"channel": "pager", "notices": 1, "last_error": "it answered 503"},
         {"channel": "theirs-only", "notices": 1, "last_error": "it answered 500"},
@@ -144,10 +144,10 @@ def test_notices_of_an_incident_that_a_silence_hushes_do_not_wait(tmp_path: Path
     targets.write_text("{}")
     seen = looks(path, targets)()
     page = incidents_page(seen, Wanted())
-    assert page.told["undelivered"] == [{"channel": "chat", "notices": 2, "last_error": "it answered 503"}]
+    assert page.data["undelivered"] == [{"channel": "chat", "notices": 2, "last_error": "it answered 503"}]
     with Warehouse(str(path)).read() as session:
         assert count_waiting(session) == {"chat": (2, "it answered 503")}, "as the commands count"
-    states = {one["incident_id"]: one["deliveries"][0]["state"] for one in page.told["listed"]}
+    states = {one["incident_id"]: one["deliveries"][0]["state"] for one in page.data["listed"]}
     assert states == {"loud": "failed", "hushed": "silenced", "told again": "failed"}
 
 
@@ -156,7 +156,7 @@ def test_days_are_counted_where_no_list_of_time_zones_is(look: MakeLook) -> None
     rows = seen_incidents(look(FULL))
     there = pa.table({name: rows.column(name) for name in ("severity",)})
     there = there.append_column("opened_at", rows.column("opened_at").cast(pa.timestamp("us", "No/Where")))
-    assert _by_day(there, look().now) == incidents_page(look(FULL), Wanted()).told["days"]
+    assert _by_day(there, look().now) == incidents_page(look(FULL), Wanted()).data["days"]
 
 
 def test_an_agents_page_shows_the_incidents_that_the_page_of_incidents_shows(look: MakeLook) -> None:
@@ -190,8 +190,8 @@ def test_incidents_of_a_personal_agent_and_of_models_that_may_be_its_alone_are_f
 def test_who_is_of_a_team_sees_incidents_of_its_agents_alone(look: MakeLook) -> None:
     page = incidents_page(look(OURS), Wanted(days=30))
     assert set(ids(page)) == {"open-floor", "open-drop", "over-floor", "long-over", "hostile"}
-    assert sum(day[severity] for day in page.told["days"] for severity in ("critical", "warning", "info")) == 5
-    assert [one["channel"] for one in page.told["undelivered"]] == ["chat", "pager"]
+    assert sum(day[severity] for day in page.data["days"] for severity in ("critical", "warning", "info")) == 5
+    assert [one["channel"] for one in page.data["undelivered"]] == ["chat", "pager"]
     for hidden in ("late", "of-theirs", "of-check", "of-model"):
         with pytest.raises(HealthAssetsError, match="no incident of this id"):
             incident_page(look(OURS), hidden)
@@ -199,10 +199,10 @@ def test_who_is_of_a_team_sees_incidents_of_its_agents_alone(look: MakeLook) -> 
 
 def test_the_fleets_page_counts_the_same_open_incidents(look: MakeLook) -> None:
     for view in (View(), FULL, OURS):
-        trust = fleet_page(look(view), WantedFleet()).told["trust"]
+        trust = fleet_page(look(view), WantedFleet()).data["trust"]
         page = incidents_page(look(view), Wanted())
-        assert trust["open_incidents"] == page.told["open"]
-        of_agents_first = sorted(page.told["listed"], key=lambda one: one["subject_kind"] != "agent")
+        assert trust["open_incidents"] == page.data["open"]
+        of_agents_first = sorted(page.data["listed"], key=lambda one: one["subject_kind"] != "agent")
         opened = [one["incident_id"] for one in of_agents_first if one["closed_at"] is None]
         assert [one["incident_id"] for one in trust["incidents"]] == opened[:5]
 
@@ -229,14 +229,14 @@ def test_who_looks_back_sees_what_was_open_then(look: MakeLook) -> None:
     then = look(hour=NEWEST - 95 * HOUR, is_newest=False)
     page = incidents_page(then, Wanted(days=30))
     assert ids(page) == ["over-floor", "long-over"]
-    [first, _] = page.told["listed"]
+    [first, _] = page.data["listed"]
     assert (first["is_open"], first["closed_at"], first["recovery"], first["deliveries"]) == (True, None, None, [])
-    assert page.told["open"] == 1
+    assert page.data["open"] == 1
 
 
 def test_a_bar_for_each_day_is_as_high_as_its_incidents(look: MakeLook) -> None:
     page = incidents_page(look(FULL), Wanted())
-    days = page.told["days"]
+    days = page.data["days"]
     assert len(days) == 30 and days[-1]["day"] == look().now.date().isoformat()
     assert sum(sum(day[severity] for severity in ("critical", "warning", "info")) for day in days) == 10
     heights = [float(bar["height"]) for bar in page.shown["bars"]]
@@ -305,7 +305,7 @@ def test_a_storm_of_incidents_stays_a_page(tmp_path: Path) -> None:
     targets.write_text("{}")
     look = looks(path, targets)()
     page = incidents_page(look, Wanted(page=60))
-    assert (page.told["open"], len(page.told["listed"]), page.shown["pages"]) == (3000, 50, 60)
+    assert (page.data["open"], len(page.data["listed"]), page.shown["pages"]) == (3000, 50, 60)
     assert ids(page)[-1] == "id-02999"
     assert len(html(page, look)) < 120_000
     assert json.loads(page.written("json", {})[0])["open"] == 3000

@@ -47,7 +47,7 @@ def test_degraded_models_stand_first_with_the_numbers_of_the_warehouse(world: Wo
         [world.hour],
     )
     names = ("model", "health_score", "success_count", "failure_count", "p95_latency_ms", "last_error", "is_degraded")
-    found = models_page(look_at(world)).told["models"]
+    found = models_page(look_at(world)).data["models"]
     assert [tuple(one[name] for name in names) for one in found] == expected
     assert [one["model"] for one in found] == ["shaky", "open", "rare"]
     assert found[0]["is_degraded"]
@@ -55,26 +55,26 @@ def test_degraded_models_stand_first_with_the_numbers_of_the_warehouse(world: Wo
 
 def test_the_page_says_which_model_answered_and_since_when(world: World) -> None:
     page = models_page(look_at(world))
-    told = {one["model"]: (one["last_response_model"], one["previous_response_model"]) for one in page.told["models"]}
+    told = {one["model"]: (one["last_response_model"], one["previous_response_model"]) for one in page.data["models"]}
     assert told == {"shaky": (None, None), "open": ("open-2", "open-1"), "rare": (None, None)}
-    [changed] = [one for one in page.told["models"] if one["model"] == "open"]
+    [changed] = [one for one in page.data["models"] if one["model"] == "open"]
     assert changed["response_model_changed_at"] == START + 2 * HOUR + timedelta(minutes=10)
     assert "before by <bdi>open-1</bdi>" in html(world, page)
 
 
 def test_the_best_model_has_the_highest_score_and_of_equal_ones_most_calls(world: World) -> None:
-    assert models_page(look_at(world)).told["best"] == "rare"
-    assert models_page(look_at(world, EVERYBODYS)).told["best"] == "open"
+    assert models_page(look_at(world)).data["best"] == "rare"
+    assert models_page(look_at(world, EVERYBODYS)).data["best"] == "open"
 
 
 def test_a_model_of_a_personal_agent_and_too_few_others_is_for_the_full_view(world: World) -> None:
     page = models_page(look_at(world, EVERYBODYS))
-    assert [one["model"] for one in page.told["models"]] == ["shaky", "open"]
-    assert "hidden" not in page.told, "it looks like a model that was never seen"
+    assert [one["model"] for one in page.data["models"]] == ["shaky", "open"]
+    assert "hidden" not in page.data, "it looks like a model that was never seen"
     text = html(world, page, EVERYBODYS)
     assert "more model" not in text
     assert "rare" not in text
-    assert SECRET not in text and SECRET not in json.dumps(page.told, default=str)
+    assert SECRET not in text and SECRET not in json.dumps(page.data, default=str)
     assert SECRET in html(world, models_page(look_at(world)))
 
 
@@ -93,14 +93,14 @@ def test_every_hour_hides_what_the_api_hides_in_that_hour(world: World) -> None:
 def test_a_curve_is_of_the_scores_of_these_hours(world: World) -> None:
     page = models_page(look_at(world))
     expected = world.project.query("SELECT hour, health_score FROM model_health WHERE model = 'shaky' ORDER BY hour")
-    assert page.told["drawn"][0] == "shaky"
-    assert [(point["hour"], point["m0"]) for point in page.told["curve"]] == expected
-    assert len(models_page(look_at(world, hour=START)).told["curve"]) == 1
+    assert page.data["drawn"][0] == "shaky"
+    assert [(point["hour"], point["m0"]) for point in page.data["curve"]] == expected
+    assert len(models_page(look_at(world, hour=START)).data["curve"]) == 1
 
 
 def test_the_page_says_what_a_fallback_might_have_done_with_failed_calls(world: World) -> None:
     page = models_page(look_at(world))
-    [row] = page.told["fallbacks"]
+    [row] = page.data["fallbacks"]
     expected = world.project.query(
         "SELECT model, alternative, failures, avoided_failures_low, avoided_failures_high FROM model_fallback "
         "WHERE hour = ?",
@@ -116,7 +116,7 @@ def test_the_page_says_what_a_fallback_might_have_done_with_failed_calls(world: 
 
 def test_a_fallback_to_a_model_that_a_personal_agent_calls_is_for_the_full_view(world: World) -> None:
     page = models_page(look_at(world, EVERYBODYS))
-    assert page.told["fallbacks"] == models_page(look_at(world, RED)).told["fallbacks"] == []
+    assert page.data["fallbacks"] == models_page(look_at(world, RED)).data["fallbacks"] == []
     assert CAVEAT not in html(world, page, EVERYBODYS)
 
 
@@ -134,15 +134,15 @@ def test_a_fallback_between_models_of_other_agents_is_for_everybody(tmp_path: Pa
     project.materialize(hours_from(START, 2))
     own = world_of(project, hours_from(START, 2))
     for view, expected in ((EVERYBODYS, ["bad"]), (FULL, ["bad", "poor"])):
-        found = models_page(look_at(own, view)).told["fallbacks"]
+        found = models_page(look_at(own, view)).data["fallbacks"]
         assert [(row["model"], row["alternative"]) for row in found] == [(model, "good") for model in expected]
 
 
 def test_who_sees_some_teams_is_told_why_no_model_is_there(world: World) -> None:
     page = models_page(look_at(world, RED))
-    assert page.told["models"] == []
-    assert page.told["why_none"].startswith("Models are measured over the agents of all teams")
-    assert page.told["why_none"] in html(world, page, RED)
+    assert page.data["models"] == []
+    assert page.data["why_none"].startswith("Models are measured over the agents of all teams")
+    assert page.data["why_none"] in html(world, page, RED)
 
 
 def test_after_the_targets_have_changed_nothing_is_shown_by_the_old_ones(world: World) -> None:
@@ -150,24 +150,24 @@ def test_after_the_targets_have_changed_nothing_is_shown_by_the_old_ones(world: 
     try:
         personal = {"agents": {**TARGETS["agents"], "alpha": {"personal": True, "team": "red"}}}
         world.project.write_targets(personal)
-        assert models_page(look_at(world, EVERYBODYS)).told["models"] == []
-        assert len(models_page(look_at(world)).told["models"]) == 3
+        assert models_page(look_at(world, EVERYBODYS)).data["models"] == []
+        assert len(models_page(look_at(world)).data["models"]) == 3
         world.copy()
-        assert models_page(look_at(world, EVERYBODYS)).told["models"] == []
+        assert models_page(look_at(world, EVERYBODYS)).data["models"] == []
         world.project.write_targets({"agents": {"gamma": {"retired": False}}})
         world.copy()
-        assert len(models_page(look_at(world, EVERYBODYS)).told["models"]) == 3
+        assert len(models_page(look_at(world, EVERYBODYS)).data["models"]) == 3
     finally:
         world.project.write_targets(TARGETS)
         world.copy()
-    assert len(models_page(look_at(world, EVERYBODYS)).told["models"]) == 2
+    assert len(models_page(look_at(world, EVERYBODYS)).data["models"]) == 2
 
 
 # -- tools --
 
 
 def rows(world: World, view: View = FULL, **wanted: Any) -> list[dict[str, Any]]:
-    return list(tools_page(look_at(world, view), tools.Wanted(**wanted)).told["listed"])
+    return list(tools_page(look_at(world, view), tools.Wanted(**wanted)).data["listed"])
 
 
 def test_tools_stand_worst_first_with_the_numbers_of_the_warehouse(world: World) -> None:

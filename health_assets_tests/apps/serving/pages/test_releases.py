@@ -54,7 +54,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def listed(look: Look, **wanted: object) -> list[dict]:
-    return list(releases_page(look, Wanted(**wanted)).told["listed"])
+    return list(releases_page(look, Wanted(**wanted)).data["listed"])
 
 
 def test_releases_stand_worst_first_with_the_numbers_of_the_warehouse(world: World) -> None:
@@ -71,7 +71,7 @@ def test_releases_stand_worst_first_with_the_numbers_of_the_warehouse(world: Wor
         )
         assert sorted(tuple(measure.values()) for measure in one["measures"]) == sorted(rows)
         assert one["measures"][0]["measure"] == "success_rate"
-    told = releases_page(world.look(), Wanted()).told
+    told = releases_page(world.look(), Wanted()).data
     assert told["counts"] == {"worse": 3, "better": 0, "no_difference": 0, "not_enough": 1}
 
 
@@ -87,7 +87,7 @@ def test_a_personal_agent_s_release_is_for_the_full_view_and_a_team_sees_its_own
     assert [one["agent_id"] for one in listed(world.look(EVERYBODYS))] == ["falls", "slows", "same"]
     red = world.look(View(teams=frozenset({"red"})))
     assert [one["agent_id"] for one in listed(red)] == ["falls"]
-    assert releases_page(red, Wanted()).told["compared"] == 1
+    assert releases_page(red, Wanted()).data["compared"] == 1
 
 
 def test_the_page_says_what_was_and_is_and_which_way_is_better(world: World) -> None:
@@ -105,7 +105,7 @@ def test_the_page_says_what_was_and_is_and_which_way_is_better(world: World) -> 
 def test_an_agent_s_page_has_its_releases_with_the_success_rate_since(world: World) -> None:
     look = world.look()
     page = agent_page(look, "falls", WantedOfAgent())
-    [release] = page.told["releases"]
+    [release] = page.data["releases"]
     assert (release["to_version"], release["verdict"]) == (HOSTILE, "worse")
     assert [one["hour"] for one in release["hours"]] == [START + number * HOUR for number in (2, 3, 4)]
     assert release["hours"][-1]["difference"] == release["measures"][0]["difference"]
@@ -124,11 +124,11 @@ def test_an_agent_s_page_says_in_what_it_is_worse_than_its_own_past(world: World
     own.copy()
     look = own.look()
     page = agent_page(look, "falls", WantedOfAgent())
-    [told] = page.told["drifts"]
+    [told] = page.data["drifts"]
     assert (told["measure"], told["cause"]) == ("success_rate", "8")
     assert "detectors" not in told, "it tells how many agents there are"
     assert "Worse than its own past: <b><bdi>success rate 95% → 80% since" in html_of(page, look)
-    assert agent_page(look, "same", WantedOfAgent()).told["drifts"] == []
+    assert agent_page(look, "same", WantedOfAgent()).data["drifts"] == []
 
 
 def test_a_coding_agent_reads_the_same_verdicts(world: World) -> None:
@@ -194,7 +194,7 @@ def test_a_release_says_in_one_line_what_it_is_worse_in_and_what_that_rests_on(w
 def test_a_release_that_ran_other_tasks_says_so(world: World) -> None:
     look = world.look()
     page = releases_page(look, Wanted(text="slows"))
-    page.told["listed"][0] |= {"is_mix_changed": True, "mix_shift": 0.4}
+    page.data["listed"][0] |= {"is_mix_changed": True, "mix_shift": 0.4}
     assert "It ran another mix of tasks than before (40% would have to be of other tasks): " in html_of(page, look)
 
 

@@ -74,7 +74,7 @@ def _cells(page: str) -> list[tuple[str, str]]:
 def test_agents_have_the_values_of_the_warehouse(world: World) -> None:
     names = ["agent_id", *(metric.name for metric in METRICS), "tasks", "runs"]
     expected = world.project.query(f"SELECT {', '.join(names)} FROM agent_reliability WHERE hour = ?", [world.hour])
-    found = _page(world.look()).told["agents"]
+    found = _page(world.look()).data["agents"]
     assert sorted(tuple(row[name] for name in names) for row in found) == sorted(expected)
     assert len(expected) == 4
 
@@ -86,17 +86,17 @@ def test_tasks_have_the_values_of_the_warehouse_and_the_share_of_successes(world
         " FROM task_consistency WHERE hour = ?",
         [world.hour],
     )
-    found = _page(world.look()).told["tasks"]
+    found = _page(world.look()).data["tasks"]
     assert sorted(tuple(row[name] for name in names) for row in found) == sorted(expected)
     assert len(expected) == 4 * TASKS
 
 
 def test_each_cell_shows_its_number_and_the_unknown_is_a_dash(world: World) -> None:
-    [full] = _page(world.look(), agent="full").told["agents"]
+    [full] = _page(world.look(), agent="full").data["agents"]
     assert all(full[metric.name] is not None for metric in METRICS)
     cells = _cells(_html(world.look(), agent="full"))
     assert [text for _, text in cells[: len(METRICS)]] == [f"{full[metric.name]:.2f}" for metric in METRICS]
-    [bare] = _page(world.look(), agent="bare").told["agents"]
+    [bare] = _page(world.look(), agent="bare").data["agents"]
     page = _html(world.look(), agent="bare")
     shown = _cells(page)[: len(METRICS)]
     for metric, (kind, text) in zip(METRICS, shown, strict=True):
@@ -129,15 +129,15 @@ def test_every_column_says_what_it_means(world: World) -> None:
     page = _html(world.look())
     for metric in (*METRICS, *TASK_METRICS):
         assert f"<code>{metric.name}</code>" in page
-        assert metric.name in _page(world.look()).told["metrics"]
+        assert metric.name in _page(world.look()).data["metrics"]
 
 
 def test_one_agent_has_its_own_tasks_and_the_curve_of_its_scores(world: World) -> None:
     page = _page(world.look(), agent="full")
-    assert {task["agent_id"] for task in page.told["tasks"]} == {"full"}
-    assert page.told["task_count"] == TASKS
+    assert {task["agent_id"] for task in page.data["tasks"]} == {"full"}
+    assert page.data["task_count"] == TASKS
     expected = world.project.query("SELECT hour, r_con FROM agent_reliability WHERE agent_id = 'full' ORDER BY hour")
-    assert [(row["hour"], row["r_con"]) for row in page.told["curve"]] == expected
+    assert [(row["hour"], row["r_con"]) for row in page.data["curve"]] == expected
     assert 'data-curve="reliability"' in _html(world.look(), agent="full")
 
 
@@ -149,7 +149,7 @@ def test_an_agent_that_is_not_known_and_one_that_is_not_shown_are_told_alike(wor
 
 def test_personal_agents_and_other_teams_are_in_no_list(world: World) -> None:
     for view, seen in ((STRANGER, {"full", "bare", HOSTILE}), (OF_TEAM, {"bare"})):
-        told = _page(world.look(view)).told
+        told = _page(world.look(view)).data
         assert {row["agent_id"] for row in told["agents"]} == {row["agent_id"] for row in told["tasks"]} == seen
         assert "mine" not in _html(world.look(view))
         assert told["count"] == len(seen)
@@ -157,14 +157,14 @@ def test_personal_agents_and_other_teams_are_in_no_list(world: World) -> None:
 
 @pytest.mark.parametrize("sort", ["reliability", "r_con", "r_saf", "baseline_accuracy", "runs", "name"])
 def test_agents_stand_the_worst_first_and_the_unknown_last(world: World, sort: Any) -> None:
-    rows = [row["agent_id" if sort == "name" else sort] for row in _page(world.look(), sort=sort).told["agents"]]
+    rows = [row["agent_id" if sort == "name" else sort] for row in _page(world.look(), sort=sort).data["agents"]]
     known = sorted((value for value in rows if value is not None), reverse=sort == "runs")
     assert rows == known + [None] * (len(rows) - len(known))
 
 
 @pytest.mark.parametrize("sort", ["outcome_agreement", "success_share", "c_out", "c_traj_s", "c_res", "runs"])
 def test_tasks_stand_the_worst_first_and_on_pages(world: World, sort: Any) -> None:
-    pages = [_page(world.look(), tasks=sort, most=6, task_page=page).told["tasks"] for page in (1, 2, 3, 4)]
+    pages = [_page(world.look(), tasks=sort, most=6, task_page=page).data["tasks"] for page in (1, 2, 3, 4)]
     assert list(map(len, pages)) == [6, 6, 6, 2]
     rows = [row[sort] for page in pages for row in page]
     known = sorted((value for value in rows if value is not None), reverse=sort == "runs")
@@ -180,7 +180,7 @@ def test_squares_of_an_agent_are_its_tasks_and_lead_to_them(world: World) -> Non
 
 
 def test_a_search_finds_parts_of_names(world: World) -> None:
-    assert [row["agent_id"] for row in _page(world.look(), text="FUL").told["agents"]] == ["full"]
+    assert [row["agent_id"] for row in _page(world.look(), text="FUL").data["agents"]] == ["full"]
     assert "No agent with evaluation runs has such a name" in _html(world.look(), text="xyz")
 
 
@@ -203,7 +203,7 @@ def test_each_list_has_a_file_and_all_is_told_to_programs(world: World) -> None:
 def test_an_hour_without_evaluations_is_told_as_that(world: World) -> None:
     look = world.look(hour=HOURS.start - HOUR)
     assert "No execution of the evaluation window carries a task_id" in _html(look)
-    assert _page(look).told["agents"] == _page(look).told["tasks"] == []
+    assert _page(look).data["agents"] == _page(look).data["tasks"] == []
 
 
 def test_observed_tasks_have_a_list_of_their_own(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_observed_tasks_have_a_list_of_their_own(tmp_path: Path) -> None:
     project.write_log("a.jsonl", map(line, [*asked, *stated]))
     project.materialize(HOURS, only=STEPS)
     look = world_of(project, HOURS).look()
-    listed = {kind: _page(look, kind=kind).told for kind in (None, "evaluated", "observed")}
+    listed = {kind: _page(look, kind=kind).data for kind in (None, "evaluated", "observed")}
     agents, tasks = ({kind: [row["agent_id"] for row in told[rows]] for kind, told in listed.items()}
                      for rows in ("agents", "tasks"))  # fmt: skip
     assert agents == tasks == {None: ["told"], "evaluated": ["told"], "observed": ["seen"]}
@@ -222,5 +222,5 @@ def test_observed_tasks_have_a_list_of_their_own(tmp_path: Path) -> None:
     assert [row["repeated_share"] for row in listed["observed"]["agents"]] == [2 / 3]
     assert "1 agents as observed</a>" in _html(look)
     assert "67 % of this agent's runs repeat a task" in _html(look, agent="seen")
-    early = _page(world_of(project, HOURS).look(hour=START)).told
+    early = _page(world_of(project, HOURS).look(hour=START)).data
     assert (early["kind"], [row["agent_id"] for row in early["agents"]]) == ("observed", ["seen"])

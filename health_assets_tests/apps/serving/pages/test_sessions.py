@@ -68,7 +68,7 @@ def server(world: World) -> Iterator[Served]:
 
 
 def listed(world: World, view: View = FULL, **wanted: Any) -> list[dict[str, Any]]:
-    return list(sessions_page(look_at(world, view), sessions.Wanted(**wanted)).told["listed"])
+    return list(sessions_page(look_at(world, view), sessions.Wanted(**wanted)).data["listed"])
 
 
 def ids(world: World, view: View = FULL, **wanted: Any) -> list[str]:
@@ -83,7 +83,7 @@ def runs(world: World, session_id: str, until: datetime | None = None) -> dict[s
 
 def told(world: World, session_id: str, view: View = FULL) -> dict[str, Any]:
     wanted = Wanted(session_id=session_id, runs=runs(world, session_id))
-    return dict(session_page(look_at(world, view), wanted).told)
+    return dict(session_page(look_at(world, view), wanted).data)
 
 
 # -- the list --
@@ -133,7 +133,7 @@ def test_a_session_of_13_failed_runs_comes_first_with_all_that_is_known_of_it(fa
     page = html_of(sessions_page(look_at(world), sessions.Wanted()), look_at(world))
     assert "refused 12" in page and "the log states none" in page and "1,300" in page
     own = session_page(look_at(world), Wanted(session_id="outage"))
-    assert (own.told["runs"]["failures"], own.told["runs"]["duration_s"]) == (13, 2910.0)
+    assert (own.data["runs"]["failures"], own.data["runs"]["duration_s"]) == (13, 2910.0)
     assert "refused 12" in html_of(own, look_at(world))
 
 
@@ -188,7 +188,7 @@ def test_the_last_error_of_a_session_is_withheld_from_who_may_not_read_errors(fa
     look = look_at(failed, EVERYBODYS)
     for page in (sessions_page(look, sessions.Wanted()), session_page(look, Wanted(session_id="outage"))):
         assert "refused" not in html_of(page, look) and "withheld" in html_of(page, look)
-        assert "refused" not in json.dumps(page.told, default=str)
+        assert "refused" not in json.dumps(page.data, default=str)
 
 
 def test_a_report_begins_its_sessions_with_the_most_failed_runs(failed: World) -> None:
@@ -237,8 +237,8 @@ def test_a_session_without_a_signal_has_no_score_and_no_band(world: World) -> No
     for name in ("agent_reliability", "reliability_band", "reliability_passed", "agent_consistency"):
         assert silent[name] is None
     page = sessions_page(look_at(world), sessions.Wanted())
-    assert page.told["counts"]["unevaluated"] == 1
-    assert sum(page.told["bands"].values()) == 5
+    assert page.data["counts"]["unevaluated"] == 1
+    assert sum(page.data["bands"].values()) == 5
 
 
 def test_sessions_are_found_by_part_of_an_id_or_an_agent(world: World) -> None:
@@ -274,7 +274,7 @@ def test_a_list_holds_the_sessions_that_the_api_shows(world: World) -> None:
 def test_nobody_is_told_how_many_sessions_are_kept_from_it(world: World) -> None:
     for view in (EVERYBODYS, RED):
         page = sessions_page(look_at(world, view), sessions.Wanted())
-        assert "hidden" not in page.told
+        assert "hidden" not in page.data
         assert "not yours to see" not in html_of(page, look_at(world, view))
 
 
@@ -293,7 +293,7 @@ def test_nobody_is_told_how_many_sessions_are_kept_from_it(world: World) -> None
 def test_an_agents_page_lists_the_sessions_that_have_a_page(
     world: World, view: View, agent_id: str, expected: set[str]
 ) -> None:
-    page = agent_page(look_at(world, view), agent_id, WantedOfAgent()).told["sessions"]
+    page = agent_page(look_at(world, view), agent_id, WantedOfAgent()).data["sessions"]
     assert {one["session_id"] for one in page["listed"]} == expected
     assert page["count"] == len(expected)
     assert all("other_agents" not in one for one in page["listed"])
@@ -304,7 +304,7 @@ def test_an_agents_page_lists_the_sessions_that_have_a_page(
 def test_evidence_names_no_session_that_has_no_page(world: World) -> None:
     def named(view: View) -> set[str | None]:
         return {
-            one["session_id"] for one in agent_page(look_at(world, view), "alpha", WantedOfAgent()).told["evidence"]
+            one["session_id"] for one in agent_page(look_at(world, view), "alpha", WantedOfAgent()).data["evidence"]
         }
 
     in_full = named(FULL)
@@ -318,7 +318,7 @@ def test_a_session_that_another_team_joined_is_not_found_by_what_it_was_before(w
     with pytest.raises(HealthAssetsError, match="not yours to see"):
         session_page(look_at(world, BLUE), Wanted(session_id="of two teams"))
     before = session_page(look_at(world, BLUE, hour=START), Wanted(session_id="of two teams"))
-    assert before.told["agent_id"] == "beta"
+    assert before.data["agent_id"] == "beta"
 
 
 def test_a_list_of_more_sessions_than_are_looked_at_goes_less_far_back(
@@ -326,9 +326,9 @@ def test_a_list_of_more_sessions_than_are_looked_at_goes_less_far_back(
 ) -> None:
     monkeypatch.setattr(sessions, "MOST_ROWS", 2)
     page = sessions_page(look_at(world), sessions.Wanted())
-    assert page.told["hours"] == 2
-    assert "silent" in [one["session_id"] for one in page.told["listed"]]
-    assert "calm" not in [one["session_id"] for one in page.told["listed"]]
+    assert page.data["hours"] == 2
+    assert "silent" in [one["session_id"] for one in page.data["listed"]]
+    assert "calm" not in [one["session_id"] for one in page.data["listed"]]
 
 
 def test_an_hour_whose_sessions_all_go_on_in_the_next_one_adds_none(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_an_hour_whose_sessions_all_go_on_in_the_next_one_adds_none(tmp_path: Pa
         ],
     )
     project.materialize(hours, only=STEPS)
-    found = sessions_page(world_of(project, hours).look(), sessions.Wanted()).told["listed"]
+    found = sessions_page(world_of(project, hours).look(), sessions.Wanted()).data["listed"]
     assert {one["session_id"]: one["hour"] for one in found} == {
         "early": START,
         "long": START + 2 * HOUR,
@@ -353,7 +353,7 @@ def test_an_hour_whose_sessions_all_go_on_in_the_next_one_adds_none(tmp_path: Pa
 
 
 def test_an_hour_that_is_looked_back_to_knows_nothing_of_later_ones(world: World) -> None:
-    then = sessions_page(look_at(world, hour=START), sessions.Wanted()).told["listed"]
+    then = sessions_page(look_at(world, hour=START), sessions.Wanted()).data["listed"]
     assert {one["session_id"]: one["total_traces"] for one in then}[HOSTILE] == 5
     assert "silent" not in [one["session_id"] for one in then]
 
@@ -384,7 +384,7 @@ def test_a_trace_has_the_times_and_the_line_of_its_execution(world: World) -> No
 def test_calls_inside_a_run_are_drawn_there_without_those_of_another_agent(world: World) -> None:
     wanted = Wanted(session_id=HOSTILE, runs=runs(world, HOSTILE))
     page = session_page(look_at(world), wanted)
-    assert [(one["kind"], one["name"], one["is_failed"]) for one in page.told["calls"]] == [
+    assert [(one["kind"], one["name"], one["is_failed"]) for one in page.data["calls"]] == [
         ("tool", "search", True),
         ("model", "open", False),
     ]
@@ -392,7 +392,7 @@ def test_calls_inside_a_run_are_drawn_there_without_those_of_another_agent(world
     [(run, inside)] = drawn["calls"].items()
     x, width = drawn["runs"][run]
     assert [x <= at and at + wide <= x + width + LEAST_WIDTH for _, at, wide in inside] == [True, True]
-    assert {one["place"]: one["calls"] for one in page.told["traces"]}[run] == 2
+    assert {one["place"]: one["calls"] for one in page.data["traces"]}[run] == 2
 
 
 def test_a_trace_known_from_its_signals_alone_has_no_run(world: World) -> None:
@@ -449,9 +449,9 @@ def test_weights_of_the_score_weigh_its_traces_whatever_the_settings_are_now(wor
 def test_without_the_warehouse_the_scores_are_those_of_the_history(world: World) -> None:
     page = session_page(look_at(world), Wanted(session_id=HOSTILE, why_not="the warehouse is busy"))
     assert page.status == 200
-    assert page.told["reliability"]["score"] == told(world, HOSTILE)["reliability"]["score"]
-    assert page.told["flagged_traces"] == told(world, HOSTILE)["flagged_traces"]
-    assert page.told["traces"] == []
+    assert page.data["reliability"]["score"] == told(world, HOSTILE)["reliability"]["score"]
+    assert page.data["flagged_traces"] == told(world, HOSTILE)["flagged_traces"]
+    assert page.data["traces"] == []
 
 
 @pytest.mark.parametrize("session_id", ["never", "of mine", "mixed"])

@@ -54,7 +54,7 @@ def _html(look: Look, page: Page) -> str:
 
 
 def test_platforms_have_the_counts_of_the_warehouse_the_largest_first(world: World) -> None:
-    told = survey_page(world.look()).told
+    told = survey_page(world.look()).data
     expected = world.project.query(
         "SELECT platform, agents, responsive, healthy, survival_rate FROM survey_summary"
         " WHERE hour = ? AND platform <> 'all' ORDER BY agents DESC",
@@ -69,30 +69,30 @@ def test_platforms_have_the_counts_of_the_warehouse_the_largest_first(world: Wor
 def test_the_others_are_counted_by_what_they_did(world: World) -> None:
     look = world.look()
     page = survey_page(look)
-    hostile, quick = page.told["platforms"]
+    hostile, quick = page.data["platforms"]
     assert [hostile[name] for name in ("timeout", "unreachable", "invalid", "http_error")] == [2, 1, 1, 0]
-    assert (quick["http_error"], page.told["everyone"]["http_error"], page.told["everyone"]["timeout"]) == (1, 1, 2)
+    assert (quick["http_error"], page.data["everyone"]["http_error"], page.data["everyone"]["timeout"]) == (1, 1, 2)
     assert "1 no valid document, 2 too slow, 1 unreachable" in _html(look, page)
 
 
 def test_curves_have_the_hours_that_were_surveyed_and_no_other(world: World) -> None:
-    curve = survey_page(world.look()).told["curve"]
+    curve = survey_page(world.look()).data["curve"]
     assert [(row["hour"], row["agents"], row["survival_rate"]) for row in curve] == [
         (START, 3, pytest.approx(2 / 3)),
         (START + 2 * HOUR, 7, pytest.approx(2 / 7)),
     ]
-    of_one = survey_page(world.look(), "quick").told["curve"]
+    of_one = survey_page(world.look(), "quick").data["curve"]
     assert [(row["responsive"], row["healthy_share"]) for row in of_one] == [(2, 1.0), (2, pytest.approx(1 / 3))]
 
 
 def test_who_looks_back_sees_the_last_survey_up_to_that_hour(world: World) -> None:
     look = world.look(hour=LEFT_OUT)
-    assert survey_page(look).told["surveyed"] == START
-    assert survey_page(world.look()).told["surveyed"] == START + 2 * HOUR
+    assert survey_page(look).data["surveyed"] == START
+    assert survey_page(world.look()).data["surveyed"] == START + 2 * HOUR
 
 
 def test_a_survey_of_an_hour_that_is_not_scored_yet_is_shown(world: World) -> None:
-    told = survey_page(world.look(hour=START - HOUR, is_newest=True)).told
+    told = survey_page(world.look(hour=START - HOUR, is_newest=True)).data
     assert told["surveyed"] == START + 2 * HOUR
     assert [row["hour"] for row in told["curve"]] == list(ANSWERS)
 
@@ -100,8 +100,8 @@ def test_a_survey_of_an_hour_that_is_not_scored_yet_is_shown(world: World) -> No
 def test_without_a_survey_the_page_says_how_to_switch_it_on(world: World) -> None:
     look = world.look(hour=START - HOUR)
     page = survey_page(look)
-    assert page.told["platforms"] == []
-    assert page.told["everyone"] is None
+    assert page.data["platforms"] == []
+    assert page.data["everyone"] is None
     for part in ("HEALTH_REGISTRY", "health-assets survey --registry", "platform: Meyo"):
         assert part in _html(look, page)
 
@@ -109,7 +109,7 @@ def test_without_a_survey_the_page_says_how_to_switch_it_on(world: World) -> Non
 def test_who_sees_some_teams_alone_sees_no_survey(world: World) -> None:
     look = world.look(View(teams=frozenset({"b"})))
     page = survey_page(look)
-    assert page.told["platforms"] == page.told["curve"] == []
+    assert page.data["platforms"] == page.data["curve"] == []
     assert "only who sees all teams sees it" in _html(look, page)
     assert "quick" not in _html(look, page)
 

@@ -62,7 +62,7 @@ def page(world: World, answer: dict[str, Any], view: View = FULL, **wanted: Any)
 
 
 def listed(world: World, answer: dict[str, Any], view: View = FULL, **wanted: Any) -> list[dict[str, Any]]:
-    return list(page(world, answer, view, **wanted).told["listed"])
+    return list(page(world, answer, view, **wanted).data["listed"])
 
 
 def html(world: World, answer: dict[str, Any], view: View = FULL, **wanted: Any) -> str:
@@ -86,7 +86,7 @@ def test_spans_are_told_in_the_order_of_their_tree_with_times_tokens_and_lines(
 
 
 def test_a_failure_is_told_where_it_began(world: World, failing: dict[str, Any]) -> None:
-    told = page(world, failing).told
+    told = page(world, failing).data
     assert [(one["name"], one["error"]) for one in told["origins"]] == [("refund", SECRET)]
     assert told["counts"]["failed"] == 2, "the run itself, and the tool"
 
@@ -95,12 +95,12 @@ def test_steps_that_repeat_are_marked_by_the_rule_of_the_loop_signal(world: Worl
     assert [row["is_repeated"] for row in listed(world, failing) if row["name"] == "search"] == [False, True, True]
     with world.project.warehouse.read() as session:
         [signals] = session.dicts(session.table("computed_signals").filter(lambda row: row.execution_id == FAILING))
-    assert signals["repeated_steps"] == page(world, failing).told["counts"]["repeated"] == 2
+    assert signals["repeated_steps"] == page(world, failing).data["counts"]["repeated"] == 2
     assert len(listed(world, failing, show="repeated")) == 2
 
 
 def test_a_call_that_several_spans_tell_of_counts_once(world: World) -> None:
-    counts = page(world, trace(world, WRAPPED)).told["counts"]
+    counts = page(world, trace(world, WRAPPED)).data["counts"]
     assert (
         counts["model_calls"]
         == len([row for row in world.project.rows("model_calls") if row["execution_id"] == WRAPPED])
@@ -130,16 +130,16 @@ def test_who_may_not_read_texts_reads_no_error_and_no_name_that_a_program_chose(
     world: World, failing: dict[str, Any]
 ) -> None:
     found = page(world, failing, EVERYBODYS)
-    told = html_of(found, look_at(world, EVERYBODYS)) + json.dumps(found.told, default=str)
+    told = html_of(found, look_at(world, EVERYBODYS)) + json.dumps(found.data, default=str)
     assert SECRET not in told and "hand over" not in told
     assert "error withheld" in told and "name withheld" in told and "refund" in told
 
 
 def test_a_part_of_a_personal_agent_is_closed_without_the_full_view(world: World, failing: dict[str, Any]) -> None:
     found = page(world, failing, EVERYBODYS)
-    told = html_of(found, look_at(world, EVERYBODYS)) + json.dumps(found.told, default=str)
+    told = html_of(found, look_at(world, EVERYBODYS)) + json.dumps(found.data, default=str)
     assert "diary" not in told and "a part that is not yours to see" in told
-    assert found.told["counts"]["tool_calls"] == 5
+    assert found.data["counts"]["tool_calls"] == 5
     assert "read-diary" in html(world, failing, FULL)
 
 
@@ -160,8 +160,8 @@ def test_a_run_without_spans_tells_its_calls_over_time(world: World) -> None:
         ("plain", "agent", 60.0, True), ("fetch", "tool", 0.9, False), ("small", "model", 4.0, False),
         ("fetch", "tool", 0.9, True), ("wait", "tool", None, False),
     ]  # fmt: skip
-    assert page(world, answer).told["note"] == ONLY_CALLS
-    assert page(world, answer).told["origins"][0]["name"] == "fetch"
+    assert page(world, answer).data["note"] == ONLY_CALLS
+    assert page(world, answer).data["origins"][0]["name"] == "fetch"
 
 
 def test_a_run_of_which_nothing_inside_is_known_says_why_there_is_nothing_to_draw(world: World) -> None:
@@ -198,7 +198,7 @@ def test_a_log_that_is_gone_is_said_in_a_sentence(world: World) -> None:
 def test_a_long_trace_begins_with_an_outline_and_no_span_of_it_is_lost(world: World, long: dict[str, Any]) -> None:
     found = page(world, long)
     assert found.shown["show"] == "outline"
-    assert [row["below"] for row in found.told["listed"][:3]] == [LONG_SPANS - 1, 99, 99]
+    assert [row["below"] for row in found.data["listed"][:3]] == [LONG_SPANS - 1, 99, 99]
     pages = [listed(world, long, show="all", page=number) for number in (1, 2, 3, 4)]
     assert [len(rows) for rows in pages] == [500, 500, 201, 0]
     assert len({row["span_id"] for rows in pages for row in rows}) == LONG_SPANS
@@ -209,7 +209,7 @@ def test_a_long_trace_begins_with_an_outline_and_no_span_of_it_is_lost(world: Wo
 def test_a_part_of_a_run_is_shown_alone_on_its_own_line_of_time(world: World, long: dict[str, Any]) -> None:
     step = next(row for row in listed(world, long, show="all") if row["below"] == 99)
     found = page(world, long, span=step["span_id"])
-    assert found.told["found"] == 100 and found.shown["line"].seconds == pytest.approx(step["duration_s"])
+    assert found.data["found"] == 100 and found.shown["line"].seconds == pytest.approx(step["duration_s"])
     with pytest.raises(HealthAssetsError, match="no such span"):
         page(world, long, span="ffff")
 

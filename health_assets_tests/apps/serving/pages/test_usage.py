@@ -105,7 +105,7 @@ def _window(world: World) -> HourRange:
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
 def test_agents_are_the_ones_of_the_window_that_the_caller_sees_the_costliest_first(world: World, view: View) -> None:
-    told = _page(world.look(view)).told
+    told = _page(world.look(view)).data
     expected = _sums(world, view, _window(world), "agent_id")
     assert {row["agent_id"]: tuple(row[name] for name in NAMES) for row in told["agents"]} == expected
     costs = [row["cost_usd"] for row in told["agents"]]
@@ -116,7 +116,7 @@ def test_agents_are_the_ones_of_the_window_that_the_caller_sees_the_costliest_fi
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
 def test_a_success_costs_what_all_executions_that_the_caller_sees_cost(world: World, view: View) -> None:
-    fleet = _page(world.look(view)).told["fleet"]
+    fleet = _page(world.look(view)).data["fleet"]
     [(executions, successes, _, with_cost, _, _, cost)] = _sums(world, view, _window(world), "1").values()
     assert fleet["cost_per_success_usd"] == pytest.approx(cost / successes)
     assert (fleet["executions"], fleet["executions_with_cost"]) == (executions, with_cost)
@@ -125,7 +125,7 @@ def test_a_success_costs_what_all_executions_that_the_caller_sees_cost(world: Wo
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
 def test_versions_are_those_of_the_agents_that_the_caller_sees(world: World, view: View) -> None:
     """From hour 14 on, `half` ran 16 hours in version 1 and 8 in version 2; half of the hours tell 25 cents."""
-    told = _page(world.look(view)).told["versions"]
+    told = _page(world.look(view)).data["versions"]
     found = {(row["agent_id"], row["agent_version"]): tuple(row[name] for name in NAMES) for row in told}
     agents = _sums(world, view, _window(world), "agent_id")
     assert {agent_id for agent_id, _ in found} == agents.keys()
@@ -139,7 +139,7 @@ def test_versions_are_those_of_the_agents_that_the_caller_sees(world: World, vie
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
 def test_users_are_those_of_the_agents_that_the_caller_sees(world: World, view: View) -> None:
-    found = {row["user_id"]: tuple(row[name] for name in NAMES) for row in _page(world.look(view)).told["users"]}
+    found = {row["user_id"]: tuple(row[name] for name in NAMES) for row in _page(world.look(view)).data["users"]}
     assert found == _sums(world, view, _window(world), "user_id")
     assert len(found) == 2
     page = _page(world.look(view), by="user")
@@ -150,7 +150,7 @@ def test_users_are_those_of_the_agents_that_the_caller_sees(world: World, view: 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
 def test_feedback_of_people_stands_beside_success(world: World, view: View) -> None:
     """From hour 14 on, every third of 24 was disliked: 15, 18, ... 36."""
-    told = _page(world.look(view)).told
+    told = _page(world.look(view)).data
     [half] = [row for row in told["agents"] if row["agent_id"] == "half"]
     for sums in (half, told["fleet"]):
         assert (sums["positive_feedback"], sums["negative_feedback"]) == (16, 8)
@@ -161,7 +161,7 @@ def test_feedback_of_people_stands_beside_success(world: World, view: View) -> N
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
 def test_models_are_those_of_the_executions_that_the_caller_sees(world: World, view: View) -> None:
-    found = {row["model"]: tuple(row[name] for name in NAMES) for row in _page(world.look(view)).told["models"]}
+    found = {row["model"]: tuple(row[name] for name in NAMES) for row in _page(world.look(view)).data["models"]}
     expected = _sums(world, view, _window(world), "model")
     assert found.keys() == expected.keys()
     for model, sums in expected.items():
@@ -180,13 +180,13 @@ def test_sums_of_an_hour_are_made_once_for_each_view_and_outlive_what_is_forgott
         return real(self, series, hour, *asked)
 
     monkeypatch.setattr(History, "of_all", of_all)
-    first = _page(world.look(STRANGER, memory=memory)).told
+    first = _page(world.look(STRANGER, memory=memory)).data
     assert set(read) == {"runs", "usage"}
     read.clear()
     memory.forget_before(world.history.version + 1)
-    again = _page(world.look(STRANGER, memory=memory)).told
+    again = _page(world.look(STRANGER, memory=memory)).data
     assert (read, again) == ([], first)
-    others = _page(world.look(OF_TEAM, memory=memory)).told
+    others = _page(world.look(OF_TEAM, memory=memory)).data
     assert read, "what one caller sees is nothing for another"
     assert others["models"] != first["models"]
 
@@ -194,7 +194,7 @@ def test_sums_of_an_hour_are_made_once_for_each_view_and_outlive_what_is_forgott
 @pytest.mark.parametrize("hour", [HOURS.end - HOUR, HOURS.start + 23 * HOUR], ids=["so far", "over"])
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
 def test_days_are_those_of_the_calendar_up_to_the_hour(world: World, view: View, hour: datetime) -> None:
-    days = {row["hour"]: row for row in _page(world.look(view, hour)).told["days"]}
+    days = {row["hour"]: row for row in _page(world.look(view, hour)).data["days"]}
     expected = _sums(world, view, HourRange(HOURS.start, hour + HOUR), "CAST(hour AS DATE)")
     assert {start.date() for start in days} == expected.keys()
     for start, row in days.items():
@@ -207,7 +207,7 @@ def test_a_day_of_which_an_hour_is_missing_says_so(world: World) -> None:
     history = History(world.project.folder / "history")
     lost = HOURS.start + 5 * HOUR
     history._account.series["usage_by_hour"].drop({lost.isoformat()})
-    first, second = _page(world.look(history=history)).told["days"]
+    first, second = _page(world.look(history=history)).data["days"]
     assert (first["hours"], first["hours_due"]) == (23, 24)
     assert (second["hours"], second["hours_due"]) == (14, 14)
     [left] = _sums(world, FULL, HourRange.of(lost), "1").values()
@@ -218,7 +218,7 @@ def test_a_day_of_which_an_hour_is_missing_says_so(world: World) -> None:
 
 def test_what_only_some_executions_tell_is_told_as_the_least(world: World) -> None:
     half, dear = (
-        {row["agent_id"]: row for row in _page(world.look()).told["agents"]}[name] for name in ("half", "dear")
+        {row["agent_id"]: row for row in _page(world.look()).data["agents"]}[name] for name in ("half", "dear")
     )
     page = _html(world.look())
     assert half["executions_with_cost"] == 12 < half["executions"] == 24
@@ -230,12 +230,12 @@ def test_personal_agents_are_in_nothing_that_a_stranger_gets(world: World) -> No
     page = _page(world.look(STRANGER))
     assert "mine" in _html(world.look())
     assert ">mine<" not in _html(world.look(STRANGER))
-    assert "mine" not in json.dumps(page.told["agents"], default=str)
+    assert "mine" not in json.dumps(page.data["agents"], default=str)
 
 
 @pytest.mark.parametrize("sort", ["cost", "tokens", "cost_per_success", "executions", "name"])
 def test_agents_stand_in_the_order_that_is_asked_for(world: World, sort: Any) -> None:
-    rows = _page(world.look(), sort=sort).told["agents"]
+    rows = _page(world.look(), sort=sort).data["agents"]
     column = {"cost": "cost_usd", "cost_per_success": "cost_per_success_usd", "name": "agent_id"}.get(sort, sort)
     values = [row[column] for row in rows]
     known = sorted((value for value in values if value is not None), reverse=sort != "name")
@@ -244,10 +244,10 @@ def test_agents_stand_in_the_order_that_is_asked_for(world: World, sort: Any) ->
 
 
 def test_a_search_finds_parts_of_names_in_any_case_and_the_rest_is_on_further_pages(world: World) -> None:
-    found = _page(world.look(), text="SCRIPT").told
+    found = _page(world.look(), text="SCRIPT").data
     assert [row["agent_id"] for row in found["agents"]] == [HOSTILE]
     assert (found["found"], found["count"]) == (1, len(SEEN[FULL]))
-    pages = [_page(world.look(), sort="name", most=3, page=page).told["agents"] for page in (1, 2, 3, 4)]
+    pages = [_page(world.look(), sort="name", most=3, page=page).data["agents"] for page in (1, 2, 3, 4)]
     assert [row["agent_id"] for rows in pages for row in rows] == sorted(SEEN[FULL])
     assert list(map(len, pages)) == [3, 3, 1, 0]
     assert "No agent with an execution has such a name" in _html(world.look(), text="nobody at all")
@@ -273,7 +273,7 @@ def test_each_list_has_a_file_and_all_is_told_to_programs(world: World, by: Any,
     assert len(list(csv.DictReader(io.StringIO(body.decode())))) == rows
     told = json.loads(page.written("json", {})[0])
     assert (len(told["agents"]), len(told["models"]), len(told["days"])) == (7, 3, 2)
-    assert told["fleet"]["cost_per_success_usd"] == page.told["fleet"]["cost_per_success_usd"]
+    assert told["fleet"]["cost_per_success_usd"] == page.data["fleet"]["cost_per_success_usd"]
 
 
 def test_an_hour_without_any_execution_is_told_as_that(world: World) -> None:
@@ -281,7 +281,7 @@ def test_an_hour_without_any_execution_is_told_as_that(world: World) -> None:
     page = _html(look)
     assert "No execution ended in the 24 h up to this hour." in page
     assert "Nothing is known of these days yet." in page
-    assert _page(look).told["agents"] == _page(look).told["models"] == _page(look).told["days"] == []
+    assert _page(look).data["agents"] == _page(look).data["models"] == _page(look).data["days"] == []
 
 
 def test_a_fleet_that_tells_no_cost_is_told_how_to(tmp_path: Any) -> None:
@@ -296,9 +296,9 @@ def test_a_fleet_that_tells_no_cost_is_told_how_to(tmp_path: Any) -> None:
 def test_days_of_part_of_a_fleet_are_not_told_where_windows_are_no_days(world: World) -> None:
     world.history.facts["window_hours"] = 48
     try:
-        assert _page(world.look(STRANGER)).told["days"] == []
+        assert _page(world.look(STRANGER)).data["days"] == []
         assert "You see part of the fleet" in _html(world.look(STRANGER))
-        assert len(_page(world.look()).told["days"]) == 2
+        assert len(_page(world.look()).data["days"]) == 2
     finally:
         world.history.facts["window_hours"] = 24
 
@@ -312,7 +312,7 @@ def test_dollars_are_told_to_the_cent_and_small_ones_by_three_digits(value: floa
 
 
 def test_the_day_of_an_hour_is_that_of_utc(world: World) -> None:
-    assert [row["hour"] for row in _page(world.look()).told["days"]] == [
+    assert [row["hour"] for row in _page(world.look()).data["days"]] == [
         datetime(2026, 6, 7, tzinfo=UTC),
         datetime(2026, 6, 8, tzinfo=UTC),
     ]
@@ -332,7 +332,7 @@ def test_what_cancelled_runs_took_is_told_beside_the_sums(tmp_path: Path) -> Non
     project.write_log("a.jsonl", map(line, records))
     project.materialize(hours, only=STEPS)
     look = world_of(project, hours).look()
-    told = _page(look).told
+    told = _page(look).data
     assert (told["fleet"]["executions"], told["fleet"]["cost_usd"], told["fleet"]["cost_per_success_usd"]) == (1, 1, 1)
     by_agent = {row["agent_id"]: (row["executions"], row["cancelled_runs"]) for row in told["agents"]}
     assert by_agent == {"a": (1, 2), "only cancelled": (0, 1)}
