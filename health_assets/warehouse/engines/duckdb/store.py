@@ -269,7 +269,11 @@ class DuckDBFile:
         if isinstance(error, duckdb.ParserException) and "memory" in text.lower():
             return f"HEALTH_MEMORY_LIMIT: {self._memory_limit!r} is not an amount of memory; write it like 2GB"
         if "corrupt" in text.lower() or "checksum" in text.lower():
-            return f"the warehouse {self.path} is damaged; move it away and build it again from the raw logs: {text}"
+            # DuckDB 2.0 has said so of a sound file, once, and not at the next session
+            return (
+                f"the warehouse {self.path} seems damaged; try again, and if that says the same, move it away and build "
+                f"it again from the raw logs: {text}"
+            )
         if isinstance(error, duckdb.OutOfMemoryException):
             return f"the step needs more than the memory limit of {self._memory_limit}; raise HEALTH_MEMORY_LIMIT"
         if _NOT_OURS in text:
