@@ -119,7 +119,7 @@ def run(
     targets: TargetsOption = None,
     warehouse: WarehouseOption = None,
 ) -> None:
-    """Keep everything up to date in one process: the hour that runs, hours that are over, late logs and alerts."""
+    """Keep everything up to date in one process: the running hour, hours that are over, late logs and alerts."""
     with readable_errors():
         settings, every_s = settings_of(raw, targets, warehouse), seconds_of(every)
         _require_targets(settings)

@@ -235,7 +235,7 @@ class Settings(BaseSettings):
         5, ge=0, le=59, description="Minute past the hour at which the last hour is materialized."
     )
     running_hour: bool = Field(
-        True, description="Whether `health-assets run` scores the hour that runs, again whenever logs have news of it."
+        True, description="Whether `health-assets run` scores the running hour, again whenever logs have news of it."
     )
     running_hour_refresh_s: float = Field(
         300.0,

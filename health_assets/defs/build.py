@@ -102,7 +102,7 @@ def build_definitions(
             dg.define_asset_job(
                 names[SURVEY_JOB],
                 dg.AssetSelection.assets(*surveyed),
-                description="Asks every agent of the registry for its health, for the hour that runs.",
+                description="Asks every agent of the registry for its health, for the running hour.",
                 executor_def=dg.in_process_executor,
             )
         )

@@ -1,4 +1,4 @@
-"""Schedules: the hourly materialization, that of the hour that runs, and the check that the newest is in time.
+"""Schedules: the hourly materialization, that of the running hour, and the check that the newest is in time.
 
 A tick that has nothing to work on yet is skipped with a sentence that says so.
 """
@@ -84,7 +84,7 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> list[HourRange]:
 def running_hour_schedule(
     job_name: str, settings: Settings, placement: Placement = STANDALONE
 ) -> dg.ScheduleDefinition:
-    """Materialize the hour that runs, every few minutes; off until somebody switches it on, since each time is a run.
+    """Materialize the running hour, every few minutes; off until somebody switches it on, since each time is a run.
 
     The late-log sensor loads the lines.
     """
@@ -93,7 +93,7 @@ def running_hour_schedule(
         name=placement.name("running_hour"),
         required_resource_keys={placement.resource},
         job_name=job_name,
-        description="Materializes the hour that runs as it is so far, where logs have news of it.",
+        description="Materializes the running hour as it is so far, where logs have news of it.",
         cron_schedule="*/5 * * * *",
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.STOPPED,

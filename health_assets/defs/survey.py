@@ -1,7 +1,7 @@
 """The survey (source 3, appendix B): probes of every agent of the registry, and their summary by platform.
 
 These assets stand apart from the others. A probe is an observation of the present, no function of logs: it can be made
-for the hour that runs, and never again. So they have a job and a schedule of their own, whose runs are for that hour,
+for the running hour, and never again. So they have a job and a schedule of their own, whose runs are for that hour,
 although Dagster's pages offer it for no asset until it is over; and materializing an hour that is over keeps what is
 stored.
 """
@@ -75,7 +75,7 @@ def _probes(session: Session, plan: Plan, told: Mapping[str, Value]) -> list[Mat
 
 
 def _survey_if_now(pipeline: Pipeline, hours: HourRange) -> Survey | str:
-    """Survey if the hour that runs is among these, and there is a registry; else why not."""
+    """Survey if the running hour is among these, and there is a registry; else why not."""
     now = datetime.now(UTC)
     if now >= hours.end:
         return "these hours are over, so nobody was asked; what is stored was kept"
@@ -131,7 +131,7 @@ SURVEY_TABLES = (PROBES, SUMMARY.name)
 
 
 def survey_schedule(job_name: str, settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
-    """Survey the registry once an hour, in the hour that runs."""
+    """Survey the registry once an hour, in the running hour."""
 
     @dg.schedule(
         name=placement.name("survey"),

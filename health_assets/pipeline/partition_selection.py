@@ -3,7 +3,7 @@
 What belongs here: reading names of hours, refusing those that have not begun, leaving out holes in which nothing
 happened. What does not: what is shown of it (`cli`) and arithmetic on sets of hours (`planning`).
 
-The hour that runs is not over, so its events are not all there yet. It is chosen where the logs hold no event of an
+The running hour is not over, so its events are not all there yet. It is chosen where the logs hold no event of an
 hour that is over, as it is so far; otherwise only when it is named.
 """
 

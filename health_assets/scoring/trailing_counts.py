@@ -1,4 +1,4 @@
-"""Trailing counts: executions and failures of the last minutes and hours before a time within an hour that runs.
+"""Trailing counts: executions and failures of the last minutes and hours before a time within a running hour.
 
 Of an hour that is over, the last 5 and 30 minutes and the last 1 and 6 hours are in the components. Before any other
 time they begin elsewhere, so that executions are counted anew. What does not belong here: where the executions come
@@ -24,7 +24,7 @@ class Trailing:
 
     Args:
         executions: `executions`, at least of these hours.
-        hour: the hour that runs.
+        hour: the running hour.
         until: the time, excluded.
         longest_hours: hours that are counted at most.
     """
@@ -35,7 +35,7 @@ class Trailing:
     longest_hours: int = LONGEST_HOURS
 
     def of(self, length: str) -> ir.Table:
-        """The executions of the last minutes or hours, with the hour that runs as their `hour`.
+        """The executions of the last minutes or hours, with the running hour as their `hour`.
 
         Args:
             length: one of `LENGTHS`.

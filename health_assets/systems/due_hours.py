@@ -83,7 +83,7 @@ def due_hours(session: Session, settings: Settings, now: datetime) -> list[DueRu
 
 
 def running_hour_due(session: Session, settings: Settings, now: datetime) -> DueRun | None:
-    """The hour that runs, if anything is loaded that its scores lack; None otherwise.
+    """The running hour, if anything is loaded that its scores lack; None otherwise.
 
     The systems of the run are `LIVE_SYSTEMS`, or all once the others are `settings.running_hour_refresh_s` old. Checks,
     too, are evaluated with all systems, unless one of severity `error` fails: then nothing is made unchecked.

@@ -1,4 +1,4 @@
-"""Alerts of the hour that runs: what opens is told at once, all else once the hour is over."""
+"""Alerts of the running hour: what opens is told at once, all else once the hour is over."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""The endpoint and the pages show the hour that runs, as of what is known of it."""
+"""The endpoint and the pages show the running hour, as of what is known of it."""
 
 import json
 from datetime import timedelta

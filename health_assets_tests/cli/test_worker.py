@@ -405,7 +405,7 @@ def test_a_tick_looks_again_once_the_clock_makes_anything_due(project: Project, 
     assert ticks.opens(12), "an event is no longer in the future"
     assert project.query("SELECT count(*) FROM executions WHERE execution_id = 'e9'") == [(1,)]
     assert "planner" in str(project.query("SELECT agent_id FROM agent_now WHERE NOT is_final"))
-    assert ticks.opens(13), "the hour that runs was made"
+    assert ticks.opens(13), "the running hour was made"
     assert not ticks.opens(14)
     assert ticks.opens(36), "an hour is over"
 

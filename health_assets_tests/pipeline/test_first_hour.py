@@ -141,7 +141,7 @@ def test_the_setting_wins_over_the_logs(world: World) -> None:
 
 
 def test_a_run_takes_hours_from_before_and_the_one_that_runs_which_are_not_offered(project: Project) -> None:
-    """Dagster loads the definitions anew for a run; the survey is made in the hour that runs."""
+    """Dagster loads the definitions anew for a run; the survey is made in the running hour."""
     hour = this_hour()
     with DefinitionsLoadContext.scoped(DefinitionsLoadContext(DefinitionsLoadType.RECONSTRUCTION)):
         for_a_run = build_definitions(project.settings)

@@ -48,7 +48,7 @@ def test_the_endpoint_serves_the_newest_hour_that_has_begun(made: Project, tmp_p
     assert facts["model_hour"] == (HOURS.end - HOUR).isoformat()
     running = read_newest(made.settings, tmp_path, None, NOW - HOUR / 2)["snapshot"]
     assert running is not None
-    assert running["hour"] == (HOURS.end - HOUR).isoformat(), "the hour that runs"
+    assert running["hour"] == (HOURS.end - HOUR).isoformat(), "the running hour"
     begun = read_newest(made.settings, tmp_path, None, NOW - 1.5 * HOUR)["snapshot"]
     assert begun is not None
     assert begun["hour"] == START.isoformat()

@@ -1,4 +1,4 @@
-"""The hour that runs: scored as of what is known of it, again and again, and made anew once it is over."""
+"""The running hour: scored as of what is known of it, again and again, and made anew once it is over."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""The clock that writers to a warehouse go by, set to any time: for hours that run."""
+"""The clock that writers to a warehouse go by, set to any time: for running hours."""
 
 from collections.abc import Callable
 from datetime import datetime

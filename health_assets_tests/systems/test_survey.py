@@ -51,7 +51,7 @@ HURRIED = {"survey_pause_s": 0, "survey_per_host": 16, "survey_concurrency": 16,
 
 
 def this_hour() -> datetime:
-    """The hour that runs, and that runs on for long enough to be surveyed, on a slow machine too."""
+    """The running hour, with enough of it left to be surveyed on a slow machine."""
     while (left := floor_hour(datetime.now(UTC)) + HOUR - datetime.now(UTC)) < timedelta(seconds=60):
         time.sleep(left.total_seconds() + 0.1)
     return floor_hour(datetime.now(UTC))

@@ -1,7 +1,7 @@
 """Judging hours: which of them are ready, one after another, each once.
 
 An hour is judged when it is over, its tables are there and nothing has been written to it for a moment; the hours are
-judged in order, and never a second time. Of the hour that runs, whatever opens is told at once; all else waits until it
+judged in order, and never a second time. Of the running hour, whatever opens is told at once; all else waits until it
 is over. So whatever comes late changes no past incident and sends no message about the past: it shows in the windows of
 the hours that follow. An hour that was left out while a later one is there counts as missing. The first time, only the
 newest hour is judged, with the hours before it to compare with.
@@ -141,7 +141,7 @@ def _judge_hour_so_far(
     already_open: Mapping[Subject, Incident],
     now: datetime,
 ) -> Judged:
-    """The incidents that open in the hour that runs; whether any closes is asked once it is over."""
+    """The incidents that open in the running hour; whether any closes is asked once it is over."""
     running = hour_so_far(session, now)
     if running is None:
         return Judged()
@@ -171,7 +171,7 @@ def _observed(
 
 
 def hour_so_far(session: Session, now: datetime) -> tuple[datetime, datetime] | None:
-    """The hour that runs and up to when its scores know it; None where it has none, or a run is making them."""
+    """The running hour and up to when its scores know it; None where it has none, or a run is making them."""
     states, hours = PartitionStates(session), HourRange.of(floor_hour(now))
     made, needed = states.made_at(hours).get(hours.start, {}), states.assets() & set(NEEDED)
     known = {states.as_of(asset, hours).get(hours.start) for asset in needed}

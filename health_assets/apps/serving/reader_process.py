@@ -90,7 +90,7 @@ def read(settings: Settings, request: dict[str, Any]) -> Any:
 def read_newest(settings: Settings, folder: Path, known: str | None, now: datetime | None = None) -> dict[str, Any]:
     """Write the newest hour into a folder, unless it is known, and gather facts about the warehouse as it is now.
 
-    That is the hour that runs, once it has scores; an hour that has not begun by `now` hides no other.
+    That is the running hour, once it has scores; an hour that has not begun by `now` hides no other.
 
     Returns:
         `snapshot`, None where the hour is the known version, and `pipeline`, as `fleet_facts.pipeline_facts` has it.

@@ -14,7 +14,7 @@ last hour and the last 6 are judged by themselves, by counts instead of shares, 
 Verdicts of earlier hours, which `recovering` and `since` need, are computed from the components anew, as far back as
 the look-back tells of every hour. So a row is a function of the logs, wherever the range of a run starts.
 
-Of an hour that runs, the last hour is the last 60 minutes before the time up to which it is known, and the last 6 hours
+Of a running hour, the last hour is the last 60 minutes before the time up to which it is known, and the last 6 hours
 are the last 360.
 """
 

@@ -25,7 +25,7 @@ def survey_page(look: Look, platform: str = ALL_PLATFORMS) -> Page:
     Raises:
         HealthAssetsError: the platform is in no survey of these days.
     """
-    # a survey belongs to the hour that runs, so the newest one may be newer than the newest scores
+    # a survey belongs to the running hour, so the newest one may be newer than the newest scores
     at = look.history.newest("survey", None if look.is_newest else look.hour) if look.sees_all else None
     rows = [] if at is None else look.at("survey", at).to_pylist()
     platforms = sorted((row for row in rows if row["platform"] != ALL_PLATFORMS), key=lambda row: -row["agents"])

@@ -271,8 +271,8 @@ class DuckDBFile:
         if "corrupt" in text.lower() or "checksum" in text.lower():
             # DuckDB 2.0 has said so of a sound file, once, and not at the next session
             return (
-                f"the warehouse {self.path} seems damaged; try again, and if that says the same, move it away and build "
-                f"it again from the raw logs: {text}"
+                f"the warehouse {self.path} seems damaged; try again, and if that says the same, move it away and "
+                f"build it again from the raw logs: {text}"
             )
         if isinstance(error, duckdb.OutOfMemoryException):
             return f"the step needs more than the memory limit of {self._memory_limit}; raise HEALTH_MEMORY_LIMIT"
