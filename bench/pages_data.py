@@ -32,7 +32,8 @@ import pyarrow.compute as pc
 from bench.data import executions, model_calls, signals_sql, write_lines
 from bench.fleet import LINE_COLUMNS, ROOT, TARGETS
 from bench.pages_templates import Template
-from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.history.datasets import COPY
+from health_assets.apps.serving.history.exporter import fill
 from health_assets.apps.serving.history.layout import (
     ROWS_PER_BATCH,
     Account,
@@ -41,7 +42,6 @@ from health_assets.apps.serving.history.layout import (
     read_rows,
     write_account,
 )
-from health_assets.apps.serving.history.series import COPY
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.warehouse.session import HOUR_TYPE

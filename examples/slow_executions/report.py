@@ -5,9 +5,9 @@ from rich.console import Console
 from rich.text import Text
 
 from health_assets.core.console import plain_table
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN = 5

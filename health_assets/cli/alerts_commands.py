@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from health_assets.apps.serving.audit import audited, current_user, warehouse_name
-from health_assets.cli.speaking import TargetsOption, WarehouseOption, console, readable_errors, settings_of
+from health_assets.cli.console import TargetsOption, WarehouseOption, console, readable_errors, settings_of
 from health_assets.core.errors import HealthAssetsError
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _test_channels(path: Path | None) -> None:
 def _tell_now(settings: "Settings", path: Path | None) -> None:
     with console.status("judging"):
         from health_assets.apps.alerts.config import load_alerts
-        from health_assets.apps.alerts.ticking import tick
+        from health_assets.apps.alerts.tick_runner import tick
         from health_assets.core.targets import load_targets
         from health_assets.pipeline.publishing import publish_if_configured
 

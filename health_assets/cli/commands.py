@@ -15,11 +15,7 @@ from typer.core import TyperGroup
 from health_assets import BEGAN, __version__
 from health_assets.apps.serving.audit import audited, warehouse_name
 from health_assets.cli.alerts_commands import alerts_app
-from health_assets.cli.format_commands import formats, inspect
-from health_assets.cli.materializing import hours_asked_for, materialize_hours
-from health_assets.cli.publishing_commands import publish
-from health_assets.cli.release_commands import compare, gate
-from health_assets.cli.speaking import (
+from health_assets.cli.console import (
     RawOption,
     TargetsOption,
     WarehouseOption,
@@ -29,12 +25,16 @@ from health_assets.cli.speaking import (
     say,
     settings_of,
 )
+from health_assets.cli.format_commands import formats, inspect
+from health_assets.cli.materializing import hours_asked_for, materialize_hours
+from health_assets.cli.publishing_commands import publish
+from health_assets.cli.release_commands import compare, gate
 from health_assets.cli.targets_commands import targets_app
 from health_assets.core import json_logs
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
+from health_assets.core.formatting import seconds_of
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.importing import without_collections
-from health_assets.core.wording import seconds_of
 
 if TYPE_CHECKING:
     from health_assets.consumer import Answer

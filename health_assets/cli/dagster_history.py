@@ -10,11 +10,11 @@ import dagster as dg
 
 from health_assets.cli.dagster_run import instance_here
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.formatting import counted
 from health_assets.core.hours import EVER, HOUR, KEY_FORMAT, HourRange
 from health_assets.core.settings import Settings
-from health_assets.core.wording import counted
+from health_assets.defs.naming import STANDALONE
 from health_assets.defs.partitions import hourly_partitions
-from health_assets.defs.placement import STANDALONE
 from health_assets.defs.results import PARTITION_ROW_COUNT
 from health_assets.defs.write_lock.recorded_warehouse import note_warehouse
 from health_assets.pipeline.fingerprints import RECORDS

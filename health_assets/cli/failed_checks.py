@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from health_assets.core.wording import counted
+from health_assets.core.formatting import counted
 from health_assets.pipeline.events import Checked
 from health_assets.quality.check_names import FEW_LINES_ARE_REJECTED, MOST_REJECTED_SHARE
 from health_assets.warehouse.fingerprints import (

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from health_assets.cli.speaking import TargetsOption, console, readable_errors, settings_of
+from health_assets.cli.console import TargetsOption, console, readable_errors, settings_of
+from health_assets.core.formatting import counted
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 
 
 def inspect(

@@ -1,7 +1,7 @@
 """The command `materialize` from its hours to its last line: the hours, the run, the report.
 
 What belongs here: the order of these steps. What does not: flags (`commands`), the run (`running`), and what is printed
-of it (`run_report`, `progress_bar`).
+of it (`run_summary`, `progress_bar`).
 
 Each step imports what it needs, since Dagster and Great Expectations take seconds.
 """
@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from health_assets.cli.speaking import MOST_TOLD, console, say
+from health_assets.cli.console import MOST_TOLD, console, say
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import EVER, HourGroups, HourRange
 from health_assets.core.importing import without_collections
@@ -102,7 +102,7 @@ def _show_what_is_up_to_date(
         from health_assets.apps.report.blocks import print_health
         from health_assets.cli.dagster_home import records_in
         from health_assets.cli.failed_checks import FailedCheck
-        from health_assets.cli.run_report import (
+        from health_assets.cli.run_summary import (
             print_checks,
             print_left_behind,
             print_older_results,
@@ -166,7 +166,7 @@ def _run(
     with console.status("loading"), without_collections():
         from health_assets.apps.report.blocks import print_health
         from health_assets.cli.progress_bar import progress_bar
-        from health_assets.cli.run_report import (
+        from health_assets.cli.run_summary import (
             print_left_behind,
             print_older_results,
             print_older_targets,

@@ -1,7 +1,7 @@
 """The outcome of a run, put together from the engine's events.
 
 What belongs here: the counts of what was read, the checks that failed, the error in a sentence. What does not: making
-the run (`running`) and printing its outcome (`run_report`).
+the run (`running`) and printing its outcome (`run_summary`).
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from health_assets.cli.failed_checks import FailedCheck
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HourGroups, HourRange
-from health_assets.core.wording import counted
 from health_assets.pipeline.events import Checked, Event, Materialized, Metadata, StepFailed, StepStarted
 from health_assets.pipeline.summaries import LOST, ODD, UNREADABLE
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from health_assets import BEGAN
+from health_assets.cli.console import console
 from health_assets.cli.materializing import hours_asked_for, materialize_hours
-from health_assets.cli.speaking import console
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import load_settings
-from health_assets.core.wording import counted
 from health_assets.logs.stores import LOG_NAME
 
 

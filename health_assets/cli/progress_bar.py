@@ -1,7 +1,7 @@
 """The progress of a run: a bar on a terminal, elsewhere a line now and then.
 
 What belongs here: turning a run's events, and what is read of the logs, into something to look at. What does not: what
-the run did (`run_report`).
+the run did (`run_summary`).
 """
 
 import os
@@ -16,8 +16,8 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HourGroups, HourRange
-from health_assets.core.wording import counted
 from health_assets.logs import progress as reading
 from health_assets.pipeline.events import Event, StepFailed, StepFinished, StepSkipped, StepStarted
 from health_assets.pipeline.plan import INGEST

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from health_assets.cli.speaking import WarehouseOption, console, readable_errors, settings_of
+from health_assets.cli.console import WarehouseOption, console, readable_errors, settings_of
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.importing import without_collections
 

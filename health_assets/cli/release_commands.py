@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from health_assets.cli.speaking import WarehouseOption, console, readable_errors, settings_of
+from health_assets.cli.console import WarehouseOption, console, readable_errors, settings_of
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable

@@ -1,7 +1,7 @@
 """Running the steps in this process, for the command line: in the user's Dagster where there is one, else without any.
 
 What belongs here: everything between "these hours, please" and an outcome. What does not: how it is shown
-(`run_report`), and Dagster itself (`dagster_run`), which a run without one never imports.
+(`run_summary`), and Dagster itself (`dagster_run`), which a run without one never imports.
 """
 
 import gc

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from health_assets.cli.speaking import TargetsOption, WarehouseOption, console, errors, readable_errors, settings_of
+from health_assets.cli.console import TargetsOption, WarehouseOption, console, errors, readable_errors, settings_of
 from health_assets.core.errors import HealthAssetsError
 
 targets_app = typer.Typer(no_args_is_help=True, help="Targets: what is expected of each agent.")

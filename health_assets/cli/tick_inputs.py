@@ -1,7 +1,7 @@
 """The inputs of a tick, cheap enough to compare before the warehouse is opened.
 
 What belongs here: stamps of the logs, the warehouse and the files of settings. What does not: what the clock alone
-changes (`systems.due_hours`, `apps.alerts.watching`).
+changes (`systems.due_hours`, `apps.alerts.evaluator`).
 """
 
 import time

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from health_assets.apps.alerts.config import load_alerts
-from health_assets.apps.alerts.ticking import tick as tick_alerts
-from health_assets.apps.alerts.watching import next_change_at
-from health_assets.cli.run_report import print_outcome
+from health_assets.apps.alerts.evaluator import next_change_at
+from health_assets.apps.alerts.tick_runner import tick as tick_alerts
+from health_assets.cli.console import MOST_TOLD, console, say
+from health_assets.cli.run_summary import print_outcome
 from health_assets.cli.running import run_hours, write_lock_of_command
-from health_assets.cli.speaking import MOST_TOLD, console, say
 from health_assets.cli.tick_inputs import QuietTick, TickInputs
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WriteLockTimeoutError
 from health_assets.core.interruption import ended_by_sigint, ended_by_sigterm

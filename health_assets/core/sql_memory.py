@@ -5,8 +5,8 @@ other hours. So SQL is remembered by an expression's form, within a process and,
 process to the next. The remembered text is the one that ibis writes, which `test_sql_memory` holds against it.
 
 A file is of one state of the program: it begins with a digest, which covers the versions of the libraries that compile
-and the text of our own modules that do. What else SQL follows from is in the form (`sql_forms`). Who cannot have such a
-file compiles.
+and the text of our own modules that do. What else SQL follows from is in the key of the expression
+(`expression_keys`). Without such a file, SQL is compiled.
 
 What belongs here: remembering, and the file. What does not: which compilers there are (`duckdb_sql`,
 `warehouse.engines`).
@@ -29,9 +29,9 @@ import ibis.expr.operations as ops
 import sqlglot
 from ibis import ir
 
-from health_assets.core import sql_forms
+from health_assets.core import expression_keys
+from health_assets.core.expression_keys import Form, FormlessError
 from health_assets.core.hours import HOUR
-from health_assets.core.sql_forms import Form, FormlessError
 from health_assets.core.user_cache import cache_folder, own_content, put
 
 Compile = Callable[[ir.Table], str]
@@ -61,7 +61,9 @@ class SqlMemory:
     def __init__(self, compiled: Compile, name: str, modules: Sequence[str]) -> None:
         self._compiled = compiled
         self._name = name
-        self._state = _state([__file__, sql_forms.__file__, *modules])  # now, for a module may be changed meanwhile
+        self._state = _state(
+            [__file__, expression_keys.__file__, *modules]
+        )  # now, for a module may be changed meanwhile
         self._lock = threading.Lock()
         self._pieces: OrderedDict[str, Pieces] = OrderedDict()
         self._is_loaded = False

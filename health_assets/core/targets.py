@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from health_assets.core.agent_names import AgentName, AgentService
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.evaluators import Evaluator
+from health_assets.core.formatting import nearest
 from health_assets.core.redaction import Redaction
-from health_assets.core.wording import nearest
 from health_assets.core.yaml_files import entries, line_of, mapping, read_yaml, shown, validated
 
 SECTIONS = frozenset({"defaults", "agents", "names", "services", "redact", "evaluators"})

@@ -14,8 +14,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.formatting import counted, nearest
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 TAGS = "tag:yaml.org,2002:"

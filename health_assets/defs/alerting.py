@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from health_assets.apps.alerts.config import load_alerts
-from health_assets.apps.alerts.ticking import tick
+from health_assets.apps.alerts.tick_runner import tick
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.core.settings import Settings
-from health_assets.defs.placement import STANDALONE, Placement
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.schedules import default_sensor_status
 from health_assets.pipeline.publishing import publish_or_warn
 
@@ -16,7 +16,7 @@ INTERVAL_S = 60
 NO_ALERTS = "no alerts are configured; name a file of rules and channels in HEALTH_ALERTS"
 
 
-def alerts_sensor(settings: Settings, placement: Placement = STANDALONE) -> dg.SensorDefinition:
+def alerts_sensor(settings: Settings, placement: Naming = STANDALONE) -> dg.SensorDefinition:
     """Judge new hours and deliver what waits, once a minute; it starts no run.
 
     What is to be told is in the warehouse before anything is sent, so a tick that fails loses nothing.

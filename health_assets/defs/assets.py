@@ -4,14 +4,14 @@ from collections.abc import Collection
 
 import dagster as dg
 
-from health_assets.defs.placement import STANDALONE, Placement
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.step_assets import record_assets, system_assets
 from health_assets.systems.graph import declared_graph
 
 
 def all_assets(
     partitions: dg.PartitionsDefinition,
-    placement: Placement = STANDALONE,
+    placement: Naming = STANDALONE,
     tables: Collection[str] | None = None,
 ) -> list[dg.AssetsDefinition]:
     """The record assets, then the systems' assets: all of them, or those that make these tables."""

@@ -12,10 +12,10 @@ from health_assets.defs.assets import all_assets
 from health_assets.defs.checks import newest_hour_check
 from health_assets.defs.dagster_internals import is_loaded_for_a_run
 from health_assets.defs.judge_job import judge_safety_job, judge_safety_schedule
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.page_links import linked
 from health_assets.defs.partitions import begun_hours, finished_hours, hourly_partitions
 from health_assets.defs.pipeline import pipeline_resource
-from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.pruning_job import prune_hours_job, prune_hours_schedule
 from health_assets.defs.publishing import published_tables
 from health_assets.defs.run_retention import prune_runs_job, prune_runs_schedule
@@ -45,7 +45,7 @@ def build_definitions(
     pipeline: Pipeline | None = None,
     *,
     defined: Collection[str] = (),
-    placement: Placement = STANDALONE,
+    placement: Naming = STANDALONE,
 ) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
@@ -124,7 +124,7 @@ def build_definitions(
     )
 
 
-def _upkeep(settings: Settings, placement: Placement) -> list[tuple[dg.JobDefinition, dg.ScheduleDefinition]]:
+def _upkeep(settings: Settings, placement: Naming) -> list[tuple[dg.JobDefinition, dg.ScheduleDefinition]]:
     """Jobs that make no asset, each with its schedule; the old runs of another project are not ours to delete."""
     found = []
     if not placement.is_embedded:
@@ -157,7 +157,7 @@ def _start_of(partitions: dg.PartitionsDefinition) -> datetime:
     return partitions.start if isinstance(partitions, dg.HourlyPartitionsDefinition) else EARLIEST
 
 
-def _left_out(systems: Collection[str], placement: Placement) -> dg.AssetSelection:
+def _left_out(systems: Collection[str], placement: Naming) -> dg.AssetSelection:
     """The assets of the systems that are not named, where any is."""
     require_known_systems(systems, SYSTEMS)
     others = [assets for name, assets in SYSTEMS.items() if systems and name not in systems]

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.pipeline import readable_failures
-from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.pipeline.plan import Graph
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
@@ -34,7 +34,7 @@ OF_RAW_LOGS = {
 """Descriptions of the checks of `raw_logs` that are of no suite; each is a warning."""
 
 
-def suite_specs(graph: Graph, assets: Iterable[str], placement: Placement = STANDALONE) -> list[dg.AssetCheckSpec]:
+def suite_specs(graph: Graph, assets: Iterable[str], placement: Naming = STANDALONE) -> list[dg.AssetCheckSpec]:
     """The specs of all checks of these assets that their step evaluates."""
     specs = []
     for asset in assets:
@@ -70,9 +70,7 @@ def _newest_hour(pipeline: Pipeline, due: datetime, now: datetime) -> tuple[date
         return materialized.newest(SCORED_ASSET, now), made_at is not None and made_at >= due + HOUR
 
 
-def newest_hour_check(
-    late_after: timedelta, own_job: str, placement: Placement = STANDALONE
-) -> dg.AssetChecksDefinition:
+def newest_hour_check(late_after: timedelta, own_job: str, placement: Naming = STANDALONE) -> dg.AssetChecksDefinition:
     """A check that the newest finished hour has been materialized, however fresh a backfill of an old one looks.
 
     Args:

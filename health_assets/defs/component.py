@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.core.yaml_files import NO_FLAG, flag_for_something_else, refuse_misread_numbers
-from health_assets.defs.placement import OWNERS, Placement
+from health_assets.defs.naming import OWNERS, Naming
 from health_assets.warehouse.location import is_postgres
 
 NAMES = "health"
@@ -54,7 +54,7 @@ class HealthAssetsComponent(dg.Component, dg.Model, dg.Resolvable):
         if file.is_file():
             refuse_misread_numbers(file, type(self).__name__)
         prefix = (self.key_prefix,) if isinstance(self.key_prefix, str) else tuple(self.key_prefix)
-        placement = Placement(
+        placement = Naming(
             key_prefix=prefix,
             group=self.group,
             names="_".join([*prefix, NAMES]),

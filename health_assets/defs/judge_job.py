@@ -10,8 +10,8 @@ import dagster as dg
 
 from health_assets.apps.judge.judging import Report, judge, unjudged_runs
 from health_assets.core.settings import Settings
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.pipeline import readable_failures
-from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.pipeline.resource import Pipeline
 
 JOB = "judge_safety"
@@ -19,7 +19,7 @@ MINUTES_AFTER_THE_HOUR = 10
 """How long after the hourly run it starts."""
 
 
-def judge_safety_job(settings: Settings, placement: Placement = STANDALONE) -> dg.JobDefinition:
+def judge_safety_job(settings: Settings, placement: Naming = STANDALONE) -> dg.JobDefinition:
     """A job that judges at most as many runs as the budget says."""
 
     @dg.op(name=placement.name("judge_unjudged_runs"), required_resource_keys={placement.resource})
@@ -39,7 +39,7 @@ def judge_safety_job(settings: Settings, placement: Placement = STANDALONE) -> d
     return judge_safety
 
 
-def judge_safety_schedule(settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
+def judge_safety_schedule(settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Once an hour, some minutes after it was materialized; off until somebody switches it on."""
     return dg.ScheduleDefinition(
         name=placement.name("judge_safety_hourly"),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import dagster as dg
 
 from health_assets.core.settings import Settings
-from health_assets.defs.placement import table_of
+from health_assets.defs.naming import table_of
 
 PAGE, DATA_PAGE = "page", "data quality page"
 """Names of the links in an asset's metadata."""

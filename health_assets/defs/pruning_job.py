@@ -6,8 +6,8 @@ Dagster's own runs are another matter (`defs.run_retention`).
 import dagster as dg
 
 from health_assets.core.settings import Settings
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.pipeline import readable_failures
-from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.schedules import default_status
 from health_assets.pipeline.retention import Pruned
 from health_assets.systems.pruning import prune_old_hours
@@ -15,7 +15,7 @@ from health_assets.systems.pruning import prune_old_hours
 JOB = "prune_old_hours"
 
 
-def prune_hours_job(settings: Settings, placement: Placement = STANDALONE) -> dg.JobDefinition:
+def prune_hours_job(settings: Settings, placement: Naming = STANDALONE) -> dg.JobDefinition:
     """A job that drops what is older than the setting says."""
 
     @dg.op(name=placement.name("drop_old_hours"), required_resource_keys={placement.resource})
@@ -35,7 +35,7 @@ def prune_hours_job(settings: Settings, placement: Placement = STANDALONE) -> dg
     return dropping
 
 
-def prune_hours_schedule(settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
+def prune_hours_schedule(settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Once a day, between two hourly runs."""
 
     @dg.schedule(

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 import dagster as dg
 
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.pipeline import readable_failures
-from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.pipeline.publishing import publish_if_configured
 
 NAME = "published_tables"
 
 
 def published_tables(
-    tables: Iterable[str], partitions: dg.PartitionsDefinition, placement: Placement = STANDALONE
+    tables: Iterable[str], partitions: dg.PartitionsDefinition, placement: Naming = STANDALONE
 ) -> dg.AssetsDefinition:
     """The asset that publishes whatever changed, once every other asset of the run is made.
 

@@ -7,8 +7,8 @@ import dagster as dg
 import pandas as pd
 
 from health_assets.core.hours import KEY_FORMAT
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.partitions import is_told_of_partitions
-from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.pipeline.events import ROWS, Checked, Event, Link, Markdown, Materialized, Metadata, Value
 
 Result = dg.MaterializeResult | dg.AssetCheckResult
@@ -19,14 +19,14 @@ ROW_COUNT, PARTITION_ROW_COUNT = "dagster/row_count", "dagster/partition_row_cou
 """Keys under which Dagster looks for numbers of rows."""
 
 
-def result_of(context: dg.AssetExecutionContext, event: Event, placement: Placement = STANDALONE) -> Result | None:
+def result_of(context: dg.AssetExecutionContext, event: Event, placement: Naming = STANDALONE) -> Result | None:
     """The result for Dagster; None for the begin and the end of a step, which Dagster records itself."""
     if isinstance(event, Materialized):
         return _materialized(context, event, placement)
     return check_result(event, placement) if isinstance(event, Checked) else None
 
 
-def _materialized(context: dg.AssetExecutionContext, event: Materialized, placement: Placement) -> dg.MaterializeResult:
+def _materialized(context: dg.AssetExecutionContext, event: Materialized, placement: Naming) -> dg.MaterializeResult:
     key = placement.key(event.asset)
     for hour, numbers in event.numbers.items():
         own = {PARTITION_ROW_COUNT if name == ROWS else name: number for name, number in numbers.items()}
@@ -37,7 +37,7 @@ def _materialized(context: dg.AssetExecutionContext, event: Materialized, placem
     return dg.MaterializeResult(key, metadata=metadata_of(event.metadata))
 
 
-def check_result(event: Checked, placement: Placement = STANDALONE) -> dg.AssetCheckResult:
+def check_result(event: Checked, placement: Naming = STANDALONE) -> dg.AssetCheckResult:
     """The evaluation of a check."""
     metadata: dict[str, dg.MetadataValue] = {}
     if event.hours_text is not None:

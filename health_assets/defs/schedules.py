@@ -10,8 +10,8 @@ import dagster as dg
 from health_assets.core.errors import HealthAssetsError, NoRawRootError, NoWarehouseError, WarehouseBusyError
 from health_assets.core.hours import KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.partitions import hours_of_tags, hours_tags
-from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.unfinished_runs import unfinished_runs
 from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets.logs.stores import require_root
@@ -29,13 +29,13 @@ def default_status(settings: Settings) -> dg.DefaultScheduleStatus:
     return dg.DefaultScheduleStatus.RUNNING if settings.schedules else dg.DefaultScheduleStatus.STOPPED
 
 
-def default_sensor_status(settings: Settings, placement: Placement) -> dg.DefaultSensorStatus:
+def default_sensor_status(settings: Settings, placement: Naming) -> dg.DefaultSensorStatus:
     """Whether a sensor starts by itself: always at home; in another project, where the schedules do."""
     is_off = placement.is_embedded and not settings.schedules
     return dg.DefaultSensorStatus.STOPPED if is_off else dg.DefaultSensorStatus.RUNNING
 
 
-def hourly_schedule(job_name: str, settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
+def hourly_schedule(job_name: str, settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Materialize the hour that just ended, with any hours before it that earlier runs missed.
 
     That is one run, or one for each side of an hour whose checks failed, which the late-log sensor asks for.
@@ -81,9 +81,7 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> list[HourRange]:
         return [HourRange.of(newest)]
 
 
-def running_hour_schedule(
-    job_name: str, settings: Settings, placement: Placement = STANDALONE
-) -> dg.ScheduleDefinition:
+def running_hour_schedule(job_name: str, settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Materialize the running hour, every few minutes; off until somebody switches it on, since each time is a run.
 
     The late-log sensor loads the lines.
@@ -118,7 +116,7 @@ def running_hour_schedule(
     return _running_hour
 
 
-def freshness_schedule(job_name: str, settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
+def freshness_schedule(job_name: str, settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Check, once the hour may be called late, that it was materialized."""
 
     @dg.schedule(

@@ -10,11 +10,11 @@ from uuid import uuid4
 import dagster as dg
 
 from health_assets.core.errors import NoRawRootError, NoWarehouseError, WarehouseBusyError
+from health_assets.core.formatting import counted
 from health_assets.core.hours import EVER, HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
-from health_assets.core.wording import counted
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.partitions import hours_of_tags, hours_tags
-from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.publishing import NAME as PUBLISHED_TABLES
 from health_assets.defs.schedules import NOTHING_YET, default_sensor_status
 from health_assets.defs.specs import ONLY_STALE_TAG
@@ -49,7 +49,7 @@ def late_logs_sensor(
     job_name: str,
     settings: Settings,
     offered_from: datetime = EARLIEST,
-    placement: Placement = STANDALONE,
+    placement: Naming = STANDALONE,
     tables: Collection[str] = DERIVED.keys(),
 ) -> dg.SensorDefinition:
     """Load new and changed files, and request the hours that they touch and every later hour that depends on them.
@@ -141,7 +141,7 @@ def _write_lock(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> Iter
         yield replace(pipeline, write_lock=write_lock)
 
 
-def _request(now: datetime, due: DueRun, last_assets: Sequence[str], placement: Placement) -> dg.RunRequest:
+def _request(now: datetime, due: DueRun, last_assets: Sequence[str], placement: Naming) -> dg.RunRequest:
     """A run of some hours, of all assets or of some systems', for the same cause once an hour at most."""
     assets = [asset.name for system in due.systems for asset in SYSTEMS[system]]
     assets += last_assets if assets else []
@@ -153,7 +153,7 @@ def _request(now: datetime, due: DueRun, last_assets: Sequence[str], placement: 
 
 
 def _publish_request(
-    session: Session, settings: Settings, now: datetime, newest: datetime, placement: Placement
+    session: Session, settings: Settings, now: datetime, newest: datetime, placement: Naming
 ) -> list[dg.RunRequest]:
     """A run of `published_tables` alone, where a failed run, or one of other assets alone, left hours unpublished."""
     folder = published_folder(settings)
@@ -216,7 +216,7 @@ def _has_instance(context: dg.SensorEvaluationContext) -> bool:
     return True
 
 
-def _registering(context: dg.SensorEvaluationContext, placement: Placement) -> Callable[[dg.DagsterRun], bool]:
+def _registering(context: dg.SensorEvaluationContext, placement: Naming) -> Callable[[dg.DagsterRun], bool]:
     """Tell runs that register: those of jobs that need our resource."""
     repository = context.repository_def
 

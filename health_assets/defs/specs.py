@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from health_assets.core.settings import Settings
-from health_assets.defs.placement import STANDALONE, Placement
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.source_links import source_link
 from health_assets.schema.catalog import ALL_TABLES, describe
 from health_assets.schema.documentation import SQL_NAMES
@@ -38,7 +38,7 @@ def asset_spec(
     kind: str,
     system: str,
     source: Callable[..., Any],
-    placement: Placement = STANDALONE,
+    placement: Naming = STANDALONE,
 ) -> dg.AssetSpec:
     """Spec of the asset that makes a table: description and columns come from the table's class.
 

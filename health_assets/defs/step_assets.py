@@ -12,9 +12,9 @@ import dagster as dg
 from health_assets.apps.lineage.open_lineage import lineage
 from health_assets.core.hours import HourGroups
 from health_assets.defs.checks import suite_specs
+from health_assets.defs.naming import STANDALONE, Naming, table_of
 from health_assets.defs.partitions import is_told_of_partitions, run_groups
 from health_assets.defs.pipeline import readable_failures
-from health_assets.defs.placement import STANDALONE, Placement, table_of
 from health_assets.defs.results import Result, result_of
 from health_assets.defs.specs import FIRST, FULL_REFRESH_TAG, ONLY_STALE_TAG, asset_spec, records_of
 from health_assets.pipeline.derived import Derived
@@ -33,7 +33,7 @@ MOST_METADATA_HOURS = 168
 """Of a longer run, the newest hours that get curves: Dagster takes longer for each, the more there are."""
 
 
-def record_specs(placement: Placement = STANDALONE) -> list[dg.AssetSpec]:
+def record_specs(placement: Naming = STANDALONE) -> list[dg.AssetSpec]:
     """The specs of `raw_logs` and the record tables."""
     sources = {name: ["raw_logs", *(["spans"] if name in FROM_SPANS else [])] for name in RECORD_TABLES}
     return [
@@ -48,7 +48,7 @@ def step_assets(
     checks: Sequence[dg.AssetCheckSpec],
     events_of: Callable[[Pipeline, Plan], Iterator[Event]],
     partitions: dg.PartitionsDefinition,
-    placement: Placement = STANDALONE,
+    placement: Naming = STANDALONE,
     op_tags: Mapping[str, str] | None = None,
 ) -> dg.AssetsDefinition:
     """The multi-asset of a step.
@@ -87,7 +87,7 @@ def step_assets(
 
 
 def record_assets(
-    graph: Graph, partitions: dg.PartitionsDefinition, placement: Placement = STANDALONE
+    graph: Graph, partitions: dg.PartitionsDefinition, placement: Naming = STANDALONE
 ) -> dg.AssetsDefinition:
     """`raw_logs` and the record tables, which are made together because each file is read only once."""
     checks = suite_specs(graph, RECORDS, placement)
@@ -102,7 +102,7 @@ def system_assets(
     step: str,
     derived: Sequence[Derived],
     partitions: dg.PartitionsDefinition,
-    placement: Placement = STANDALONE,
+    placement: Naming = STANDALONE,
 ) -> dg.AssetsDefinition:
     """The assets of a scoring system's step.
 
@@ -121,7 +121,7 @@ def system_assets(
     )  # fmt: skip
 
 
-def derived_spec(graph: Graph, derived: Derived, placement: Placement = STANDALONE) -> dg.AssetSpec:
+def derived_spec(graph: Graph, derived: Derived, placement: Naming = STANDALONE) -> dg.AssetSpec:
     """The spec of a computed asset."""
     return asset_spec(
         derived.name, graph.sources(derived.name), kind="python", system=graph.system_of[derived.name],
@@ -156,7 +156,7 @@ def _results(
     step: str,
     events: Iterable[Event],
     on_event: Callable[[Event], None],
-    placement: Placement,
+    placement: Naming,
 ) -> Iterator[Result]:
     """Hand the events of a step to Dagster.
 

@@ -16,8 +16,8 @@ from ibis import ir
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.defs.checks import suite_specs
+from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.partitions import hours_tags
-from health_assets.defs.placement import STANDALONE, Placement
 from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import asset_spec
 from health_assets.defs.step_assets import derived_spec, step_assets
@@ -42,7 +42,7 @@ PROBES = "agent_probes"
 NO_REGISTRY = "no registry is configured; name its file in HEALTH_REGISTRY"
 
 
-def survey_assets(partitions: dg.PartitionsDefinition, placement: Placement = STANDALONE) -> dg.AssetsDefinition:
+def survey_assets(partitions: dg.PartitionsDefinition, placement: Naming = STANDALONE) -> dg.AssetsDefinition:
     """`agent_probes` and `survey_summary`."""
     graph = Graph(systems={SYSTEM: (SUMMARY,)}, suites=SUITES)
     probes = asset_spec(PROBES, kind="python", system=SYSTEM, source=survey, placement=placement)
@@ -130,7 +130,7 @@ SUMMARY = Derived(
 SURVEY_TABLES = (PROBES, SUMMARY.name)
 
 
-def survey_schedule(job_name: str, settings: Settings, placement: Placement = STANDALONE) -> dg.ScheduleDefinition:
+def survey_schedule(job_name: str, settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Survey the registry once an hour, in the running hour."""
 
     @dg.schedule(

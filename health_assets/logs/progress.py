@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rich.filesize import decimal
 
-from health_assets.core.wording import counted
+from health_assets.core.formatting import counted
 from health_assets.logs.stores import RawFile
 
 

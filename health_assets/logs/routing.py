@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from health_assets.core.formatting import counted
 from health_assets.core.interruption import check
-from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.rejections import OF_THE_LINE, PLACE, Rejected, example_of
 from health_assets.logs.tally import Content, Tally, hours_as_column

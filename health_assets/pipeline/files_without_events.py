@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.formatting import counted
 from health_assets.core.targets import Targets
-from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.limits import Limits, Unpacking
 from health_assets.logs.looks import look_of

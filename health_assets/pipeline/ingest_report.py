@@ -1,7 +1,7 @@
 """The report of an ingestion: what it read, what it built, and what people should be told.
 
 What belongs here: the counts, and adding to them. What does not: how they come about (`ingestion`) and how they are
-shown (`summaries`, `cli.run_report`).
+shown (`summaries`, `cli.run_summary`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from health_assets.core.formatting import counted
 from health_assets.core.hours import NO_HOURS, HourRange
-from health_assets.core.wording import counted
 from health_assets.logs.files import RawFile
 from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.pipeline.append_detection import Appended

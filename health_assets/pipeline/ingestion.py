@@ -19,10 +19,10 @@ from datetime import datetime, timedelta
 
 import ibis
 
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, NO_HOURS, HourGroups, HourRange, contiguous
 from health_assets.core.judges import TRUSTED, Trust
 from health_assets.core.targets import Targets
-from health_assets.core.wording import counted
 from health_assets.logs.file_matching import match_files
 from health_assets.logs.files import RawFile
 from health_assets.logs.formats.format_settings import settings_of

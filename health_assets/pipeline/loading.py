@@ -12,10 +12,10 @@ from datetime import datetime
 from itertools import chain
 
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
+from health_assets.core.formatting import counted
 from health_assets.core.hours import EVER, NO_HOURS, contiguous
 from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
-from health_assets.core.wording import counted
 from health_assets.logs.file_matching import cut_or_replaced
 from health_assets.logs.files import RawFile, head_of
 from health_assets.logs.formats import taken_for

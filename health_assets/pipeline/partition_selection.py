@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourGroups, HourRange, contiguous, floor_hour, parse_hour
 from health_assets.core.raw_roots import shown
 from health_assets.core.settings import Settings
 from health_assets.core.systems import parts
 from health_assets.core.targets import load_targets
-from health_assets.core.wording import counted
 from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import NAMES_THAT_COUNT, list_files

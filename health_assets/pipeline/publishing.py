@@ -26,10 +26,10 @@ from ibis import ir
 
 from health_assets.core.durable_files import replace_file, sync_files
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.private_files import make_private_folder, private_files
 from health_assets.core.settings import Settings
-from health_assets.core.wording import counted
 from health_assets.schema.catalog import SCHEMA_VERSION, columns_of, describe, key_of
 from health_assets.scoring.relations import of_hours
 from health_assets.warehouse.engines.published.manifest import (

@@ -10,11 +10,11 @@ from dataclasses import replace
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.interruption import noticed
 from health_assets.pipeline.checking import check_raw_logs, check_suites
-from health_assets.pipeline.curves import numbers_by_hour, record_curves
 from health_assets.pipeline.events import Checked, Event, HourlyNumbers, Materialized, Value
 from health_assets.pipeline.fingerprints import RECORDS
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.log_ingestion import ingest_logs
+from health_assets.pipeline.partition_metadata import numbers_by_hour, record_curves
 from health_assets.pipeline.plan import INGEST, Graph, Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.summaries import (

@@ -7,8 +7,8 @@ spans become records (`logs.traces`), and the counts (`warehouse.spans`).
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
-from health_assets.core.wording import counted
 from health_assets.logs.conventions import UNKNOWN_MODEL
 from health_assets.logs.span_kinds import BOOKKEEPING, OPEN
 from health_assets.warehouse.session import Session

@@ -18,10 +18,10 @@ from health_assets.core.hours import HourGroups
 from health_assets.core.targets import Targets
 from health_assets.pipeline.build_selection import chunks, hours_to_build, require_sources, versions_to_note
 from health_assets.pipeline.checking import check_suites
-from health_assets.pipeline.curves import numbers_by_hour
 from health_assets.pipeline.derived import Derived, Inputs, rows_of
 from health_assets.pipeline.events import Checked, Event, Materialized, Metadata
 from health_assets.pipeline.fingerprints import RECORDS, KnownStates, RunFingerprint, upstream
+from health_assets.pipeline.partition_metadata import numbers_by_hour
 from health_assets.pipeline.plan import Graph, Plan
 from health_assets.pipeline.resource import Pipeline
 from health_assets.pipeline.summaries import cluster_summary, summary

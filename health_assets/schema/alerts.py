@@ -1,4 +1,4 @@
-"""Being told: incidents, silences, periodic digests, and the outbox of what is to be delivered about them."""
+"""Alerts: incidents, silences, periodic digests, and the outbox of what is to be delivered about them."""
 
 from datetime import datetime
 

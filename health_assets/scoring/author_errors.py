@@ -13,7 +13,7 @@ import ibis
 from ibis import ir
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.wording import nearest
+from health_assets.core.formatting import nearest
 
 _IBIS = Path(ibis.__file__).parent
 

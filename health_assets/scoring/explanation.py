@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from health_assets.core.wording import counted, few_digits, share
+from health_assets.core.formatting import counted, few_digits, share
 from health_assets.scoring.weights import (
     FAILURE_SHARE,
     OPERATIONAL_POINTS,

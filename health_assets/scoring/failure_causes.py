@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from health_assets.core.wording import share
+from health_assets.core.formatting import share
 from health_assets.scoring.exact_shares import exact_share
 
 Row = Mapping[str, Any]

@@ -6,7 +6,7 @@ What belongs here: the sentences of reports and pages. What does not: reading th
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from health_assets.core.wording import duration
+from health_assets.core.formatting import duration
 
 DAYS_BEFORE = (1, 2)
 """How many days before the window's end lies the end of each window that it is compared with."""

@@ -14,7 +14,7 @@ is provisional: it is written with a question mark, and is never counted among t
 from collections.abc import Mapping
 from typing import Any
 
-from health_assets.core.wording import counted
+from health_assets.core.formatting import counted
 from health_assets.scoring.explanation import MOST_POINTS, shown_points
 
 Row = Mapping[str, Any]
@@ -75,7 +75,7 @@ def now_word(row: Row, *, is_present: bool = True) -> str:
     """The verdict of now in a word or two; "" where no row of `agent_now` says.
 
     Args:
-        row: with the columns that `systems.agent_health_model.urgency.with_now` adds.
+        row: with the columns that `systems.agent_health_model.severity_order.with_now` adds.
         is_present: whether the hour is the newest one and its data is not outdated.
     """
     word, when = row["now"], "now" if is_present else "then"

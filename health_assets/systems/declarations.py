@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.wording import nearest
+from health_assets.core.formatting import nearest
 from health_assets.pipeline.derived import Derived
 from health_assets.schema.catalog import columns_of
 

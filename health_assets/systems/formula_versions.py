@@ -8,9 +8,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange, contiguous
 from health_assets.core.settings import Settings
-from health_assets.core.wording import counted
 from health_assets.systems.declared_assets import SYSTEMS
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session

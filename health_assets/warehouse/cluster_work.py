@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from health_assets.core.wording import counted
+from health_assets.core.formatting import counted
 
 
 @dataclass(frozen=True, kw_only=True)

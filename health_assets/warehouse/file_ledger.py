@@ -18,9 +18,9 @@ from itertools import chain, count
 
 import pyarrow as pa
 
+from health_assets.core.formatting import counted
 from health_assets.core.hours import EVER, HOUR, HourRange
 from health_assets.core.systems import parts
-from health_assets.core.wording import counted
 from health_assets.logs.identity import Identity
 from health_assets.logs.known_files import KnownFile, MatchedFiles
 from health_assets.logs.stores import RawFile, Stamp

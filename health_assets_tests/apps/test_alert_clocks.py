@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from health_assets.apps.alerts.config import Alerts, Webhook
 from health_assets.apps.alerts.digest_store import write_due_digest
+from health_assets.apps.alerts.facts import DueFact
 from health_assets.apps.alerts.incidents import Judged, judge, unwatched
 from health_assets.apps.alerts.outbox import last_judged, last_judged_at
 from health_assets.apps.alerts.rules import Floor, HourLate
-from health_assets.apps.alerts.seen import DueSeen
 from health_assets.apps.alerts.silencing import Silences
 from health_assets.cli.commands import app
 from health_assets.core.hours import HOUR, HourRange
@@ -99,7 +99,7 @@ def test_hours_that_a_clock_ahead_judged_are_judged_in_their_time(warehouse: War
 
 
 def test_no_incident_ends_before_it_opened() -> None:
-    late = DueSeen(hour=at(240), subject_id="hours", is_there=False, newest=at(0))
+    late = DueFact(hour=at(240), subject_id="hours", is_there=False, newest=at(0))
     [incident] = judge([HourLate()], [late], {}, at=at(241)).opened
     is_open = {incident.subject: incident}
     there = replace(late, hour=at(1), is_there=True)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from health_assets.apps.alerts.config import Alerts, Webhook, load_alerts
 from health_assets.apps.alerts.rules import RULES, Floor, HourLate
-from health_assets.apps.alerts.ticking import tick
+from health_assets.apps.alerts.tick_runner import tick
 from health_assets.cli.alerts_commands import TROUBLE
 from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError

@@ -18,11 +18,11 @@ import pytest
 from health_assets.apps.alerts import delivering
 from health_assets.apps.alerts.config import Alerts, Channel, Email, Slack, Webhook
 from health_assets.apps.alerts.delivering import Delivery, next_attempt, try_channels
+from health_assets.apps.alerts.facts import AgentFact
 from health_assets.apps.alerts.incidents import Incident, Judged, judge
 from health_assets.apps.alerts.messages import LISTED_OF_DIGEST, SIGNS, digest_of
 from health_assets.apps.alerts.outbox import Notice, count_waiting, keep
 from health_assets.apps.alerts.rules import RULES, Floor
-from health_assets.apps.alerts.seen import AgentSeen
 from health_assets.core.hours import HOUR
 from health_assets.core.targets import AgentTargets, Targets
 from health_assets.warehouse.store import Warehouse
@@ -43,7 +43,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 def opened(agent_id: str = "a", hour: int = 0, **columns: Any) -> Incident:
     """An incident with all that there is to say about it."""
     row = scored(agent_id, 40.0)
-    seen = AgentSeen(hour=at(hour), subject_id=agent_id, row=row, event_ids={"failure": ["e-1", "<e-2>"]})
+    seen = AgentFact(hour=at(hour), subject_id=agent_id, row=row, event_ids={"failure": ["e-1", "<e-2>"]})
     [incident] = judge([Floor()], [seen], {}, at=at(hour + 1)).opened
     return replace(incident, **columns)
 

@@ -14,7 +14,7 @@ from health_assets.apps.alerts.messages import gathered
 from health_assets.apps.alerts.outbox import CLOSED, OPENED, Notice
 from health_assets.apps.alerts.rules import RULES, Drop, Floor
 from health_assets.apps.alerts.silencing import Silences, settle
-from health_assets.apps.alerts.ticking import tick
+from health_assets.apps.alerts.tick_runner import tick
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
 from health_assets.core.targets import AgentTargets, Targets

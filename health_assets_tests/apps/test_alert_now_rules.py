@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from health_assets.apps.alerts.now_rules import FailingNow
-from health_assets.apps.alerts.seen_states import NowSeen
+from health_assets.apps.alerts.state_facts import NowSeen
 from health_assets.core.hours import HOUR
 from health_assets_tests.support.alerts_made import at
 

@@ -11,6 +11,8 @@ import pytest
 
 from health_assets.apps.alerts.budget_rules import BudgetBurn, BudgetBurnFast, BudgetBurnSlow
 from health_assets.apps.alerts.config import Webhook
+from health_assets.apps.alerts.evaluator import is_ready
+from health_assets.apps.alerts.facts import AgentFact, BudgetFact, DueFact
 from health_assets.apps.alerts.incidents import judge
 from health_assets.apps.alerts.messages import message_of
 from health_assets.apps.alerts.outbox import due_notices, open_incidents
@@ -24,8 +26,6 @@ from health_assets.apps.alerts.rules import (
     NoData,
     StateWorsened,
 )
-from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, DueSeen
-from health_assets.apps.alerts.watching import is_ready
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import AgentTargets, Targets
 from health_assets.warehouse.partition_states import PartitionStates
@@ -188,7 +188,7 @@ def _assert_no_flapping(spans: set[tuple]) -> None:
 def test_a_score_that_trembles_at_the_line_is_one_incident() -> None:
     rule, opened, told_of = Floor(), {}, 0
     for place in range(200):
-        seen = AgentSeen(hour=at(place), subject_id="a", row=scored("a", 64.9 if place % 2 else 66.9))
+        seen = AgentFact(hour=at(place), subject_id="a", row=scored("a", 64.9 if place % 2 else 66.9))
         judged = judge([rule], [seen], opened, at=at(place + 1))
         told_of += len(judged.opened) + len(judged.closed)
         opened |= {one.subject: one for one in (*judged.opened, *judged.counted)}
@@ -200,7 +200,7 @@ def test_a_score_that_trembles_at_the_line_is_one_incident() -> None:
 
 @pytest.mark.parametrize("silence", [{"score": None}, {"score": 20.0, "n": 9}, {"score": 20.0, "covered": 23}])
 def test_what_rests_on_too_little_opens_nothing(silence: dict) -> None:
-    seen = AgentSeen(
+    seen = AgentFact(
         hour=at(1),
         subject_id="a",
         row=scored("a", **silence),
@@ -215,7 +215,7 @@ def test_what_rests_on_too_little_opens_nothing(silence: dict) -> None:
 def test_no_data_is_no_good_news_and_ends_an_incident_after_a_day(silence: dict) -> None:
     """But where hours of the pipeline are missing, which is no lack of traffic."""
     rules = [StateWorsened(), Floor(), Drop()]
-    bad = AgentSeen(
+    bad = AgentFact(
         hour=at(0),
         subject_id="a",
         row=scored("a", 20.0),
@@ -227,7 +227,7 @@ def test_no_data_is_no_good_news_and_ends_an_incident_after_a_day(silence: dict)
     assert len(opened) == 3
     is_covered = silence.get("covered", 24) == 24
     for place in range(1, 50):
-        seen = AgentSeen(hour=at(place), subject_id="a", row=scored("a", **silence), is_covered=is_covered)
+        seen = AgentFact(hour=at(place), subject_id="a", row=scored("a", **silence), is_covered=is_covered)
         judged = judge(rules, [seen], opened, at=at(place + 1))
         assert (judged.counted, judged.opened) == ((), ())
         assert len(judged.closed) == (3 if is_covered and place >= 24 else 0)
@@ -240,9 +240,9 @@ def test_a_rule_may_want_so_many_points_at_stake(points: float) -> None:
     rules = [StateWorsened(**wanted), Floor(**wanted), Drop(**wanted)]
     told = {"is_covered": True, "best_state_before": "healthy", "peak_before": 100.0}
 
-    def seen(place: int, score: float, at_stake: float) -> AgentSeen:
+    def seen(place: int, score: float, at_stake: float) -> AgentFact:
         row = scored("a", score, points_at_stake=at_stake)
-        return AgentSeen(hour=at(place), subject_id="a", row=row, **(told if not place else {}))
+        return AgentFact(hour=at(place), subject_id="a", row=row, **(told if not place else {}))
 
     opened = {one.subject: one for one in judge(rules, [seen(0, 45.0, points)], {}, at=at(1)).opened}
     assert len(opened) == (3 if points >= 60 else 0)
@@ -269,12 +269,12 @@ def test_a_rule_compares_with_no_score_that_rests_on_fewer_points(warehouse: Pat
 def test_a_silent_hour_between_good_ones_neither_counts_nor_starts_over() -> None:
     opened = {
         one.subject: one
-        for one in judge([Floor()], [AgentSeen(hour=at(0), subject_id="a", row=scored("a", 20.0))], {}, at=at(1)).opened
+        for one in judge([Floor()], [AgentFact(hour=at(0), subject_id="a", row=scored("a", 20.0))], {}, at=at(1)).opened
     }
     counts = []
     for place, score in enumerate([90.0, 90.0, None, 90.0], 1):
         judged = judge(
-            [Floor()], [AgentSeen(hour=at(place), subject_id="a", row=scored("a", score))], opened, at=at(place + 1)
+            [Floor()], [AgentFact(hour=at(place), subject_id="a", row=scored("a", score))], opened, at=at(place + 1)
         )
         opened |= {one.subject: one for one in (*judged.counted, *judged.closed)}
         counts.append(next(iter(opened.values())).good_hours)
@@ -386,7 +386,7 @@ def test_an_hour_is_not_late_while_a_run_catches_up_and_is_once_it_stands_still(
 
 def test_an_hour_that_is_late_stays_so_while_a_run_catches_up() -> None:
     rule = HourLate()
-    late = DueSeen(hour=at(5), subject_id="hours", is_there=False, newest=at(0))
+    late = DueFact(hour=at(5), subject_id="hours", is_there=False, newest=at(0))
     opened = {one.subject: one for one in judge([rule], [late], {}, at=at(7)).opened}
     catching_up = replace(late, is_catching_up=True)
     assert judge([rule], [catching_up], {}, at=at(7)).opened == ()
@@ -602,7 +602,7 @@ def test_a_budget_burns_as_the_reference_says_on_random_histories() -> None:
         expected += [(agent_id, *span) for span in burns(rows)]
         opened: dict = {}
         for place, row in enumerate(rows):
-            seen = BudgetSeen(hour=at(place), subject_id=agent_id, row=row, is_covered=row["hours_covered"] == 24)
+            seen = BudgetFact(hour=at(place), subject_id=agent_id, row=row, is_covered=row["hours_covered"] == 24)
             judged = judge([BudgetBurn()], [seen], opened, at=at(place + 1))
             opened |= {one.subject: one for one in (*judged.opened, *judged.counted)}
             for one in judged.closed:
@@ -628,16 +628,16 @@ def test_few_failures_count_where_they_are_half_of_the_executions(n: int, failur
         "n_6h": 1,
         "failures_6h": 1,
     }
-    opening = BudgetBurnSlow().opening(BudgetSeen(hour=at(0), subject_id="a", row=row))
+    opening = BudgetBurnSlow().opening(BudgetFact(hour=at(0), subject_id="a", row=row))
     assert (opening is not None) == opens
     if opening:
         assert f"{failures} of {n} executions failed" in opening.reason
 
 
-def at_the_end_of_an_outage(**columns: float | None) -> BudgetSeen:
+def at_the_end_of_an_outage(**columns: float | None) -> BudgetFact:
     """Half of the hour's 100 executions failed, as fast as 20 times what may."""
     row = budget("a", 20.0, 20.0, 100) | {"failures_1h": 50, "n_30m": 50, "failures_30m": 50, "burn_rate_30m": 20.0}
-    return BudgetSeen(hour=at(0), subject_id="a", row=row | columns)
+    return BudgetFact(hour=at(0), subject_id="a", row=row | columns)
 
 
 @pytest.mark.parametrize(

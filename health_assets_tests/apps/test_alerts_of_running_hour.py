@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from health_assets.apps.alerts.config import Alerts
+from health_assets.apps.alerts.evaluator import Watch, watch
 from health_assets.apps.alerts.rules import RULES
-from health_assets.apps.alerts.watching import Watch, watch
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
 from health_assets_tests.support.alerts_made import incidents

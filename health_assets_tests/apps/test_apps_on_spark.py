@@ -16,9 +16,9 @@ pytest.importorskip("pysail", reason="the extra `spark` is not installed")
 from health_assets.apps.alerts.config import Alerts, Webhook
 from health_assets.apps.alerts.outbox import recent_incidents
 from health_assets.apps.alerts.rules import RULES, Floor, StateWorsened
-from health_assets.apps.alerts.ticking import tick
+from health_assets.apps.alerts.tick_runner import tick
 from health_assets.apps.report.agent import print_agent
-from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.history.exporter import fill
 from health_assets.apps.serving.history.layout import Kept, read_account, read_rows
 from health_assets.core.hours import HOUR
 from health_assets.core.targets import load_targets

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from health_assets.apps.serving.history import filling, history_folder
-from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.history import exporter, history_folder
+from health_assets.apps.serving.history.datasets import SERIES, WHOLE
+from health_assets.apps.serving.history.exporter import fill
 from health_assets.apps.serving.history.history_folder import HistoryInUseError
 from health_assets.apps.serving.history.layout import ACCOUNT, read_account
 from health_assets.apps.serving.history.reading import History
-from health_assets.apps.serving.history.series import SERIES, WHOLE
 from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import World, fill_all, world_of
@@ -98,7 +98,7 @@ def test_a_late_line_changes_the_hours_that_it_changes_in_the_warehouse(written:
 
 
 def test_a_filling_in_many_steps_ends_where_one_step_does(written: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filling, "HOLD_S", 0.0)
+    monkeypatch.setattr(exporter, "HOLD_S", 0.0)
     folder = written.project.folder / "stepwise"
     steps = 1
     while fill(written.project.settings, folder, written.project.warehouse, HOURS.end)["missing"]:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from health_assets.apps.serving.history import filling
-from health_assets.apps.serving.history import keeper as keeper_module
-from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.history import exporter
+from health_assets.apps.serving.history import updater as updater_module
+from health_assets.apps.serving.history.datasets import SERIES, WHOLE
+from health_assets.apps.serving.history.exporter import fill
 from health_assets.apps.serving.history.history_folder import NoHistoryError
-from health_assets.apps.serving.history.keeper import Keeper
 from health_assets.apps.serving.history.layout import ACCOUNT, Kept, Part, read_account, write_account
 from health_assets.apps.serving.history.reading import OPEN_FILES, History, LostFileError
-from health_assets.apps.serving.history.series import SERIES, WHOLE
+from health_assets.apps.serving.history.updater import Updater
 from health_assets.apps.serving.server import SPARE_FILES
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.retention import prune
@@ -57,10 +57,10 @@ def folder(filled: Path, tmp_path: Path) -> Path:
     return shutil.copytree(filled, tmp_path / "history")
 
 
-def keeper_of(project: Project, folder: Path, clock: Callable[[], datetime] = keeper_module.now) -> Keeper:
+def updater_of(project: Project, folder: Path, clock: Callable[[], datetime] = updater_module.now) -> Updater:
     faults: list[str] = []
     settings = project.settings.model_copy(update={"history": folder, "history_days": 400})
-    return Keeper(settings, faults.append, clock)
+    return Updater(settings, faults.append, clock)
 
 
 def shown(history: History) -> list[object]:
@@ -153,8 +153,8 @@ def _mended(project: Project, folder: Path, history: History) -> list[object]:
 def test_a_damaged_file_does_not_keep_its_day_from_being_put_together(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filling, "MOST_ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(filling, "HOLD_S", 0.0)
+    monkeypatch.setattr(exporter, "MOST_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(exporter, "HOLD_S", 0.0)
     folder = tmp_path / "history"
     while True:  # until the older day has its first hour, of two
         assert fill(project.settings, folder, project.warehouse, NOW)["missing"]
@@ -189,14 +189,14 @@ def test_the_disk_has_every_file_before_the_account_names_it(
 
 def test_a_folder_that_is_removed_while_the_server_runs_is_made_again(project: Project, folder: Path) -> None:
     with readers_in_this_process():
-        keeper = keeper_of(project, folder)
-        keeper._work()
-        before, expected = keeper.history.version, shown(keeper.history)
+        updater = updater_of(project, folder)
+        updater._work()
+        before, expected = updater.history.version, shown(updater.history)
         shutil.rmtree(folder)
-        assert keeper.history.between("fleet", HOURS).num_rows == 0, "there is nothing, which is no fault"
-        keeper._work()
-    assert shown(keeper.history) == expected
-    assert keeper.history.version > before, "what was remembered by a version is never taken for another"
+        assert updater.history.between("fleet", HOURS).num_rows == 0, "there is nothing, which is no fault"
+        updater._work()
+    assert shown(updater.history) == expected
+    assert updater.history.version > before, "what was remembered by a version is never taken for another"
 
 
 # -- when there is something new --
@@ -212,7 +212,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
             requests.append(request)
             return super().ask(request, timeout_s)
 
-    monkeypatch.setattr(keeper_module, "Reader", Counted)
+    monkeypatch.setattr(updater_module, "Reader", Counted)
     return requests
 
 
@@ -221,12 +221,12 @@ def test_an_hour_that_ends_is_looked_for_though_no_file_has_changed(
 ) -> None:
     times = [datetime(2026, 6, 9, 13, 5, tzinfo=UTC)]
     fill_all(project, folder, times[-1])
-    keeper = keeper_of(project, folder, lambda: times[-1])
-    keeper._work()
-    keeper._work()
+    updater = updater_of(project, folder, lambda: times[-1])
+    updater._work()
+    updater._work()
     assert len(asked) == 1
     times.append(times[-1] + HOUR)
-    keeper._work()
+    updater._work()
     assert len(asked) == 2
 
 
@@ -278,9 +278,9 @@ def test_a_database_that_has_nothing_new_gives_no_new_version(tmp_path: Path) ->
 def test_hours_that_are_still_to_be_copied_are_told_by_who_starts_anew(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filling, "HOLD_S", 0.0)
+    monkeypatch.setattr(exporter, "HOLD_S", 0.0)
     told = fill(project.settings, tmp_path, project.warehouse, NOW)
-    assert keeper_of(project, tmp_path).history.missing == told["missing"] > 0
+    assert updater_of(project, tmp_path).history.missing == told["missing"] > 0
 
 
 # -- what nobody wants any more --
@@ -324,7 +324,7 @@ def test_every_hour_is_copied_again_where_what_is_copied_is_declared_otherwise(
     project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = History(folder)
-    monkeypatch.setattr(filling, "COPY", "another")
+    monkeypatch.setattr(exporter, "COPY", "another")
     fill_all(project, folder, NOW)
     account, old = read_account(folder), before._account
     assert account is not None

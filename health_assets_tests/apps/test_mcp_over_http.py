@@ -20,7 +20,7 @@ from health_assets.apps.serving.tokens import new_token
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.warehouse.store import Warehouse
-from health_assets_tests.apps.test_serving_doors import bearer, kept_as_json
+from health_assets_tests.apps.test_serving_auth import bearer, kept_as_json
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.mcp_clients import Answered, over_http
 from health_assets_tests.support.pages_made import World

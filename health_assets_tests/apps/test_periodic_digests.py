@@ -14,7 +14,7 @@ from health_assets.apps.alerts.digest_texts import lines_of, title_of
 from health_assets.apps.alerts.periodic import DAY, DigestSchedule
 from health_assets.apps.alerts.rules import Floor
 from health_assets.apps.alerts.silencing import Silences
-from health_assets.apps.alerts.ticking import tick
+from health_assets.apps.alerts.tick_runner import tick
 from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
 from health_assets.apps.serving.reader_process import read_newest
 from health_assets.apps.serving.snapshot import Snapshot
-from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.settings import Settings
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.serving_made import (
@@ -124,8 +124,8 @@ def test_a_model_of_a_personal_agent_is_shown_only_among_enough_others(
     snapshot = Snapshot.read(folder, facts)
     expected = hidden(made, personal, window_calls, fewest, is_by_default=is_by_default)
     assert set(snapshot.models(EVERYBODYS)) == set(MODELS) - expected
-    assert set(snapshot.models(View(is_full=True))) == set(MODELS)
-    assert snapshot.models(View(is_full=True, teams=frozenset({"any"}))) == {}
+    assert set(snapshot.models(AccessScope(is_full=True))) == set(MODELS)
+    assert snapshot.models(AccessScope(is_full=True, teams=frozenset({"any"}))) == {}
 
 
 def test_a_model_that_only_a_personal_agent_uses_looks_like_one_that_was_never_seen(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from pydantic import SecretStr, TypeAdapter
 
 from health_assets.apps.serving import reader_process, vocabulary
+from health_assets.apps.serving.access_scope import EVERYBODYS
 from health_assets.apps.serving.reader_process import session_answer
 from health_assets.apps.serving.session_schemas import SessionScores
 from health_assets.apps.serving.snapshot import Snapshot
-from health_assets.apps.serving.view import EVERYBODYS
 from health_assets.core.settings import Settings
 from health_assets.model_tracker import ModelHealthTracker
 from health_assets.systems.agent_health_model import agent_health

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.access_scope import AccessScope
+from health_assets.apps.serving.history.exporter import fill
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.outdated import DataAge
 from health_assets.apps.serving.reader_process import read_newest
 from health_assets.apps.serving.snapshot import Snapshot
-from health_assets.apps.serving.view import View
 from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.clocks import settable_clock
 from health_assets_tests.support.logs_made import START, execution, line
@@ -42,7 +42,7 @@ def test_the_document_is_of_the_running_hour_and_says_when(project: Project, tmp
     folder.mkdir()
     snapshot = Snapshot.read(folder, read_newest(project.settings, folder, None, NOW)["snapshot"])
     assert (snapshot.hour, snapshot.known_until) == (RUNNING, AS_OF)
-    place = snapshot.find(b"a", View(is_full=True))
+    place = snapshot.find(b"a", AccessScope(is_full=True))
     assert place is not None
     document = json.loads(snapshot.document(place, is_full_view=True))
     assert document["timestamp"] == f"{AS_OF:%Y-%m-%dT%H:%M:%SZ}"

@@ -16,7 +16,7 @@ from health_assets.apps.alerts.outbox import CLOSED, OPENED, due_notices, keep, 
 from health_assets.apps.alerts.rules import RULES, Drop, Floor
 from health_assets.apps.alerts.silences import Scope, SilenceWanted, moment_ahead
 from health_assets.apps.alerts.silencing import Silences, settle, take_in_file
-from health_assets.apps.alerts.ticking import tick
+from health_assets.apps.alerts.tick_runner import tick
 from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR

@@ -10,9 +10,9 @@ from rich.console import Console
 from health_assets.apps.report.agent import print_agent
 from health_assets.apps.report.blocks import print_health
 from health_assets.apps.report.without_targets import agent_without_targets, fleet_without_targets
+from health_assets.apps.serving.access_scope import EVERYBODYS
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
-from health_assets.apps.serving.view import EVERYBODYS
 from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import World, world_of

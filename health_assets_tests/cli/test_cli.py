@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 
 from health_assets import __version__
 from health_assets.cli.commands import app
+from health_assets.cli.console import say
 from health_assets.cli.failed_checks import FailedCheck
 from health_assets.cli.outcomes import Outcome
-from health_assets.cli.run_report import print_outcome
-from health_assets.cli.speaking import say
+from health_assets.cli.run_summary import print_outcome
 from health_assets.core.errors import HealthAssetsError, is_want_of_memory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.pipeline.log_ingestion import load_new_logs

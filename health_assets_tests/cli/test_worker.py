@@ -17,9 +17,9 @@ from health_assets.cli.dagster_home import write_home
 from health_assets.cli.outcomes import Outcome, OutcomeCollector
 from health_assets.cli.worker import Worker
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
+from health_assets.core.formatting import seconds_of
 from health_assets.core.hours import HOUR, HourGroups, HourRange, floor_hour
 from health_assets.core.settings import Settings
-from health_assets.core.wording import seconds_of
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.systems.due_hours import DueRun
 from health_assets.warehouse.engines.duckdb.store import DuckDBFile

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from health_assets.cli.run_report import print_twins
+from health_assets.cli.run_summary import print_twins
 from health_assets.core.agent_names import AgentName, agents_of, alike_but_for_uuids, twins
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange

@@ -2,7 +2,7 @@
 
 import pytest
 
-from health_assets.cli.speaking import settings_of
+from health_assets.cli.console import settings_of
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings, load_settings
 

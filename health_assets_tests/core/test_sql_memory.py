@@ -14,8 +14,8 @@ from ibis import ir
 from ibis.backends.duckdb import Backend
 
 from health_assets.core import duckdb_sql, sql_memory
+from health_assets.core.expression_keys import Form, FormlessError
 from health_assets.core.hours import HOUR
-from health_assets.core.sql_forms import Form, FormlessError
 from health_assets.core.sql_memory import SqlMemory
 from health_assets.warehouse.engines.postgres import sql as postgres_sql
 from health_assets_tests.support.logs_made import START, cut_into_files, random_lines, random_targets

@@ -17,7 +17,7 @@ from health_assets.apps.report.incidents_block import print_alerts, print_trials
 from health_assets.cli.commands import app
 from health_assets.cli.failed_checks import FailedCheck
 from health_assets.cli.outcomes import Outcome
-from health_assets.cli.run_report import print_outcome
+from health_assets.cli.run_summary import print_outcome
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
 from health_assets.schema.catalog import ALL_TABLES, describe

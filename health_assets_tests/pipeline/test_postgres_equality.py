@@ -30,7 +30,7 @@ from health_assets.apps.alerts.rules import (
 )
 from health_assets.apps.alerts.silencing import Silences
 from health_assets.apps.alerts.status_rules import ProbeWorsened, StatusWorsened
-from health_assets.apps.alerts.ticking import tick
+from health_assets.apps.alerts.tick_runner import tick
 from health_assets.apps.report.incidents_block import print_alerts
 from health_assets.cli.demo import Demo
 from health_assets.core.hours import HOUR, HourRange

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from health_assets.cli.running import run_hours
+from health_assets.core.expression_keys import Form
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.core.sql_forms import Form
 from health_assets.core.systems import SYSTEM_NAMES
 from health_assets.scoring.windows import window_lengths_s
 from health_assets.systems.declared_assets import DERIVED

@@ -21,12 +21,12 @@ from health_assets.apps.report.agent import print_agent
 from health_assets.apps.report.blocks import print_health
 from health_assets.apps.report.differences import differing_agents
 from health_assets.apps.report.incidents_block import print_alerts
+from health_assets.core.formatting import few_digits, share
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
-from health_assets.core.wording import few_digits, share
 from health_assets.scoring import explanation
 from health_assets.scoring.verdict import ORDER, reservation, runs, verdict
-from health_assets.systems.agent_health_model.urgency import with_verdict
+from health_assets.systems.agent_health_model.severity_order import with_verdict
 from health_assets.systems.agent_health_state import agent_health_state
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support import foreign_logs_made as made

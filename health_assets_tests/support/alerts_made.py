@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from health_assets.apps.alerts.config import Alerts
+from health_assets.apps.alerts.evaluator import Watch, watch
 from health_assets.apps.alerts.incidents import Incident
 from health_assets.apps.alerts.outbox import recent_incidents
 from health_assets.apps.alerts.rules import Rule
-from health_assets.apps.alerts.watching import Watch, watch
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from health_assets.apps.alerts.config import Alerts
+from health_assets.apps.alerts.evaluator import watch
 from health_assets.apps.alerts.incidents import Incident
 from health_assets.apps.alerts.rules import RULES
-from health_assets.apps.alerts.watching import watch
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
 from health_assets.warehouse.partition_states import PartitionStates

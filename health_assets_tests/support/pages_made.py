@@ -14,11 +14,11 @@ import yaml
 
 from health_assets.apps.demo.sample_fleet import SPAN_H, TARGETS_YAML
 from health_assets.apps.demo.samples import sample_files, span_until
-from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.access_scope import AccessScope
+from health_assets.apps.serving.history.exporter import fill
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.ownership import Ownership
-from health_assets.apps.serving.pages.look import Look
-from health_assets.apps.serving.view import View
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
@@ -27,7 +27,7 @@ from health_assets_tests.support.projects import Project
 from health_assets_tests.support.serving_made import Served, readers_in_this_process, served
 
 END = START + timedelta(days=3)
-FULL = View(is_full=True)
+FULL = AccessScope(is_full=True)
 
 
 @dataclass
@@ -51,7 +51,7 @@ class World:
         with readers_in_this_process(), served(project.warehouse_path, history_days=400, **known | options) as running:
             yield running
 
-    def look(self, view: View = FULL, hour: datetime | None = None, **changes: Any) -> Look:
+    def look(self, view: AccessScope = FULL, hour: datetime | None = None, **changes: Any) -> ScopedHistory:
         """What a caller sees, who looks a little after the newest hour has ended."""
         known = {
             "history": self.history,
@@ -62,7 +62,7 @@ class World:
             "late_after": timedelta(minutes=30),
             "is_newest": hour is None or hour == self.hour,
         }
-        return Look(**{**known, **changes})
+        return ScopedHistory(**{**known, **changes})
 
     def copy(self) -> None:
         """Bring the history up to the warehouse."""

@@ -2,7 +2,7 @@
 
 import gc
 
-import health_assets.cli.run_report
+import health_assets.cli.run_summary
 import health_assets.cli.running  # noqa: F401
 from health_assets.quality.validation import import_great_expectations
 

@@ -23,7 +23,7 @@ import yaml
 
 from health_assets.apps.serving import reader_process, refresher, sessions
 from health_assets.apps.serving.client import ReaderError
-from health_assets.apps.serving.history import keeper
+from health_assets.apps.serving.history import updater
 from health_assets.apps.serving.process_loop import reply_to
 from health_assets.apps.serving.server import configured, listening
 from health_assets.core.hours import HourRange
@@ -155,7 +155,7 @@ def readers_in_this_process() -> Iterator[None]:
         patch.setattr(store, "_start", start_as_another_process)
         patch.setattr(refresher, "Reader", ReaderInThisProcess)
         patch.setattr(sessions, "Reader", ReaderInThisProcess)
-        patch.setattr(keeper, "Reader", ReaderInThisProcess)
+        patch.setattr(updater, "Reader", ReaderInThisProcess)
         yield
 
 

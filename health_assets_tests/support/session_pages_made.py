@@ -5,10 +5,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.history.copying_rules import Rules
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
-from health_assets.apps.serving.view import View
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.logs_made import START, Record, execution, line
 from health_assets_tests.support.pages_made import FULL, World, world_of
@@ -91,13 +91,13 @@ def made(folder: Path) -> World:
     return world_of(project, HOURS)
 
 
-def look_at(world: World, view: View = FULL, **changes: Any) -> Look:
+def look_at(world: World, view: AccessScope = FULL, **changes: Any) -> ScopedHistory:
     """What a caller sees, by the rules as they are."""
     look = world.look(view, **changes)
     return world.look(view, rules=Rules(look.ownership, world.project.settings).fingerprint, **changes)
 
 
-def html_of(page: Page, look: Look) -> str:
+def html_of(page: Page, look: ScopedHistory) -> str:
     """A page as somebody without a token sees it at home."""
     around = {"signed_in": None, "missing": 0, "page_name": page.name, "target": "/", "is_led_here": False}
     around |= {"csrf": None, "has_tokens": False, "has_alerts": False}

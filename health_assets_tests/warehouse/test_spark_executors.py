@@ -20,9 +20,9 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.warehouse.engines.spark import executors, lake_session, store
 from health_assets.warehouse.engines.spark.connect import connected, end
+from health_assets.warehouse.engines.spark.executor_versions import program
 from health_assets.warehouse.engines.spark.executors import inserted, understood
 from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace
-from health_assets.warehouse.engines.spark.same_program import program
 from health_assets.warehouse.session import InsertArrow
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.lakes_made import rows_of_hours

@@ -13,8 +13,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from health_assets.apps.alerts.facts import BudgetFact, Fact
 from health_assets.apps.alerts.rule import UNKNOWN_FOR, Opening, Rule, Severity
-from health_assets.apps.alerts.seen import BudgetSeen, Seen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +57,14 @@ class BudgetRule(Rule):
     least_executions: Annotated[int, Field(ge=1)] = 1
     margin: Annotated[float, Field(ge=0)] = 1.0
 
-    looks_at: ClassVar[tuple[type[Seen], ...]] = (BudgetSeen,)
+    looks_at: ClassVar[tuple[type[Fact], ...]] = (BudgetFact,)
     long: ClassVar[BurnWindow]
     shorts: ClassVar[tuple[BurnWindow, ...]]
     """Shorter windows, of which the first with enough executions counts; the last one where none has."""
     enough_executions: ClassVar[int] = 1
     """That so many all succeed while the budget burns at `rate`, where 95 % are expected, is hardly chance."""
 
-    def opening(self, seen: BudgetSeen) -> Opening | None:
+    def opening(self, seen: BudgetFact) -> Opening | None:
         """Burn rates that are both above the rate."""
         rate, row, short = self._sustained_rate(seen), seen.row, self._short(seen.row)
         if rate is None or rate <= self.rate or not self._has_enough_failures(row):
@@ -75,12 +75,12 @@ class BudgetRule(Rule):
         reason = f"{seen.subject_id} spends its error budget {fast}{also}: {of}"
         return Opening(reason, max(self.rate - self.margin, 0.0))
 
-    def is_good(self, seen: BudgetSeen, recovers_at: float | None) -> bool | None:
+    def is_good(self, seen: BudgetFact, recovers_at: float | None) -> bool | None:
         """Whether one of the two is below the line again."""
         rate = self._sustained_rate(seen)
         return None if rate is None or recovers_at is None else rate <= recovers_at
 
-    def recovery(self, seen: BudgetSeen) -> str:
+    def recovery(self, seen: BudgetFact) -> str:
         """Recent successes, for the all-clear."""
         row, short = seen.row, self._short(seen.row)
         recent = f"{_succeeded(row, short)} executions succeeded {short.phrase}"
@@ -88,7 +88,7 @@ class BudgetRule(Rule):
             "" if short is self.long else f", {_succeeded(row, self.long)} {self.long.phrase}"
         )
 
-    def gives_up(self, seen: BudgetSeen, opened_in: datetime) -> str | None:
+    def gives_up(self, seen: BudgetFact, opened_in: datetime) -> str | None:
         """End an incident when nothing runs any more: over 6 hours, or that a rate was known of, for a day."""
         if not seen.is_covered:
             return None
@@ -102,7 +102,7 @@ class BudgetRule(Rule):
         is_half = failures * 2 >= row[self.long.executions]
         return failures >= (min(FEWEST_FAILURES, self.least_failures) if is_half else self.least_failures)
 
-    def _sustained_rate(self, seen: BudgetSeen) -> float | None:
+    def _sustained_rate(self, seen: BudgetFact) -> float | None:
         """The lesser of the two burn rates; None where either is not known or rests on too little."""
         short = self._short(seen.row)
         rates = [seen.row[window.rate] for window in (self.long, short)]

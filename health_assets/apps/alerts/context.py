@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import ibis
 from ibis import ir
 
-from health_assets.apps.alerts.seen import Least
+from health_assets.apps.alerts.facts import Least
 from health_assets.scoring.relations import lookup
 
 CONTEXT_HOURS = 24

@@ -28,9 +28,9 @@ from health_assets.apps.alerts.messages import (
 )
 from health_assets.apps.alerts.outbox import LONGEST_WAIT, Notice, due_notices, mark_delivered, mark_failed
 from health_assets.apps.alerts.periodic import DigestNotice
+from health_assets.core.formatting import counted
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.warehouse.store import Warehouse
 
 BUDGET_S = 30.0

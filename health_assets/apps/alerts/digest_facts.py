@@ -25,7 +25,7 @@ from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.scoring.verdict import FAILING, NOW_FIRST, SUSPECT, now_evidence
 from health_assets.systems.agent_drift.newest import drifts_of_period
 from health_assets.systems.agent_drift.texts import sentence as drift_sentence
-from health_assets.systems.agent_health_model.urgency import with_now
+from health_assets.systems.agent_health_model.severity_order import with_now
 from health_assets.systems.release_comparison.newest import decided
 from health_assets.systems.release_comparison.texts import sentence
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from ibis import ir
 
+from health_assets.apps.alerts.alert_rows import append_rows
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.digest_facts import Facts, facts
-from health_assets.apps.alerts.kept_rows import append_rows
 from health_assets.apps.alerts.outbox import DIGESTS, OUTBOX, is_due, new_row
 from health_assets.apps.alerts.periodic import PERIODIC, DigestNotice, PeriodicDigest, new_digest
 from health_assets.core.settings import Settings

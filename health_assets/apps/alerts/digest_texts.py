@@ -6,8 +6,8 @@ from typing import Any
 
 from health_assets.apps.alerts.messages import SIGNS, Message
 from health_assets.apps.alerts.periodic import PERIODIC, PeriodicDigest
+from health_assets.core.formatting import counted
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.scoring.verdict import FAILING, NOW_FIRST, stake_reservation
 
 MOST = 200

@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator
 
+from health_assets.apps.alerts.drift_facts import DriftFact
+from health_assets.apps.alerts.facts import Fact
 from health_assets.apps.alerts.rule import Opening, Rule, measures_of
-from health_assets.apps.alerts.seen import Seen
-from health_assets.apps.alerts.seen_drifts import DriftSeen
 from health_assets.systems.agent_drift.names import MEASURES, TOOL_MIX, VOLUME_RISE
 from health_assets.systems.agent_drift.texts import sentence
 
@@ -22,17 +22,17 @@ class Drifting(Rule):
     """
 
     name: ClassVar[str] = "drifting"
-    looks_at: ClassVar[tuple[type[Seen], ...]] = (DriftSeen,)
+    looks_at: ClassVar[tuple[type[Fact], ...]] = (DriftFact,)
 
     measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = DEFAULT_MEASURES
 
-    def opening(self, seen: DriftSeen) -> Opening | None:
+    def opening(self, seen: DriftFact) -> Opening | None:
         """A measure that drifts."""
         drifts = self._drifts(seen)
         told = "; ".join(map(sentence, drifts))
         return Opening(f"{seen.subject_id} is worse than its own past: {told}") if drifts else None
 
-    def is_good(self, seen: DriftSeen, recovers_at: float | None) -> bool | None:
+    def is_good(self, seen: DriftFact, recovers_at: float | None) -> bool | None:
         """Whether nothing drifts; None where the hour was not looked at, or the agent did nothing in it.
 
         After some days of silence or failure its past is like that, too, which is no recovery.
@@ -42,9 +42,9 @@ class Drifting(Rule):
             return False
         return True if seen.is_known and seen.has_run else None
 
-    def recovery(self, seen: DriftSeen) -> str:
+    def recovery(self, seen: DriftFact) -> str:
         """That nothing drifts; what the agent did meanwhile may be part of its past by now."""
         return f"{seen.subject_id} is no worse than in the days before"
 
-    def _drifts(self, seen: DriftSeen) -> list[dict]:
+    def _drifts(self, seen: DriftFact) -> list[dict]:
         return [row for row in seen.rows if row["measure"] in self.measures]

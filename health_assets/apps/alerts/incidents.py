@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from health_assets.apps.alerts.facts import SUBJECT_KINDS, Fact
 from health_assets.apps.alerts.rules import Rule
-from health_assets.apps.alerts.seen import SUBJECT_KINDS, Seen
 from health_assets.core.targets import Targets
 
 Subject = tuple[str, str, str]
@@ -82,7 +82,7 @@ class Judged:
 
 def judge(
     rules: Sequence[Rule],
-    seen: Iterable[Seen],
+    seen: Iterable[Fact],
     open_incidents: Mapping[Subject, Incident],
     *,
     at: datetime,
@@ -153,7 +153,7 @@ def personal_by_now(incident: Incident, targets: Targets) -> Incident:
     return replace(incident, is_personal=True) if is_personal else incident
 
 
-def subject_of(rule: Rule, seen: Seen) -> Subject:
+def subject_of(rule: Rule, seen: Fact) -> Subject:
     """The subject of an incident: a rule has at most one open for it."""
     return rule.name, SUBJECT_KINDS[seen.kind], seen.subject_id
 
@@ -167,7 +167,7 @@ def _end_of(incident: Incident, at: datetime) -> datetime:
     return max(at, incident.opened_at)
 
 
-def _opened(rule: Rule, seen: Seen, subject: Subject, reason: str, recovers_at: float | None, at: datetime) -> Incident:
+def _opened(rule: Rule, seen: Fact, subject: Subject, reason: str, recovers_at: float | None, at: datetime) -> Incident:
     return Incident(
         hour=seen.hour,
         incident_id=incident_id_of(subject, seen.hour),
@@ -192,7 +192,7 @@ def incident_id_of(subject: Subject, hour: datetime) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def _after(rule: Rule, seen: Seen, incident: Incident, at: datetime) -> Incident:
+def _after(rule: Rule, seen: Fact, incident: Incident, at: datetime) -> Incident:
     good = rule.is_good(seen, incident.recovers_at)
     if good is None:
         why = rule.gives_up(seen, incident.hour)

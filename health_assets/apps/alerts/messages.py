@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from health_assets.apps.alerts.outbox import CLOSED, OPENED, Notice
+from health_assets.core.formatting import counted
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 
 KEY_HEADER = "Idempotency-Key"
 LINES_OF_DIGEST = 30

@@ -6,10 +6,10 @@ The verdict rests on counts and streaks, so these rules are blind to no agent, h
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from health_assets.apps.alerts.facts import Fact
 from health_assets.apps.alerts.rule import Opening, Rule, Severity
-from health_assets.apps.alerts.seen import Seen
-from health_assets.apps.alerts.seen_states import NowSeen
-from health_assets.core.wording import counted, share
+from health_assets.apps.alerts.state_facts import NowSeen
+from health_assets.core.formatting import counted, share
 from health_assets.systems.agent_now.names import FAILING, SUSPECT
 
 NOT_GOOD = (FAILING, SUSPECT)
@@ -21,7 +21,7 @@ QUIET_FOR = timedelta(hours=6)
 class NowRule(Rule):
     """The settings that the rules about verdicts have."""
 
-    looks_at: ClassVar[tuple[type[Seen], ...]] = (NowSeen,)
+    looks_at: ClassVar[tuple[type[Fact], ...]] = (NowSeen,)
     bad: ClassVar[tuple[str, ...]]
     """Verdicts after the last of which an incident is over."""
 

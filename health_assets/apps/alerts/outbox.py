@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from ibis import ir
 
+from health_assets.apps.alerts.alert_rows import append_rows, correct_rows
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject
-from health_assets.apps.alerts.kept_rows import append_rows, correct_rows
 from health_assets.core.hours import HourRange
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session

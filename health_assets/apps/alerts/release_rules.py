@@ -5,9 +5,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator
 
+from health_assets.apps.alerts.facts import Fact
+from health_assets.apps.alerts.release_facts import ReleaseFact
 from health_assets.apps.alerts.rule import UNKNOWN_FOR, Opening, Rule, measures_of
-from health_assets.apps.alerts.seen import Seen
-from health_assets.apps.alerts.seen_releases import ReleaseSeen
 from health_assets.systems.release_comparison.names import MEASURES, SUCCESS_RATE, WORSE
 from health_assets.systems.release_comparison.texts import sentence
 
@@ -20,11 +20,11 @@ class ReleaseWorse(Rule):
     """
 
     name: ClassVar[str] = "release_worse"
-    looks_at: ClassVar[tuple[type[Seen], ...]] = (ReleaseSeen,)
+    looks_at: ClassVar[tuple[type[Fact], ...]] = (ReleaseFact,)
 
     measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = (SUCCESS_RATE,)
 
-    def opening(self, seen: ReleaseSeen) -> Opening | None:
+    def opening(self, seen: ReleaseFact) -> Opening | None:
         """A measure with the verdict `worse`."""
         worse = self._worse(seen)
         if not worse:
@@ -33,20 +33,20 @@ class ReleaseWorse(Rule):
         of = f"{row['dimension']} {row['to_version']} of {seen.subject_id} is worse than {row['from_version']}"
         return Opening(f"{of}: {'; '.join(sentence(own).removesuffix(': worse') for own in worse)}")
 
-    def is_good(self, seen: ReleaseSeen, recovers_at: float | None) -> bool | None:
+    def is_good(self, seen: ReleaseFact, recovers_at: float | None) -> bool | None:
         """Whether nothing is worse; None where nothing is compared in the hour."""
         del recovers_at
         return not self._worse(seen) if seen.rows else None
 
-    def recovery(self, seen: ReleaseSeen) -> str:
+    def recovery(self, seen: ReleaseFact) -> str:
         """What is compared now."""
         releases = dict.fromkeys(f"{row['dimension']} {row['to_version']}" for row in seen.rows)
         return f"{' and '.join(releases)} of {seen.subject_id}: none is worse than the one before it"
 
-    def gives_up(self, seen: ReleaseSeen, opened_in: datetime) -> str | None:
+    def gives_up(self, seen: ReleaseFact, opened_in: datetime) -> str | None:
         """End an incident of a day ago once the agent's releases are compared no more."""
         is_old = seen.hour - opened_in >= UNKNOWN_FOR
         return f"no release of {seen.subject_id} is compared any more" if is_old else None
 
-    def _worse(self, seen: ReleaseSeen) -> list[dict]:
+    def _worse(self, seen: ReleaseFact) -> list[dict]:
         return [row for row in seen.rows if row["verdict"] == WORSE and row["measure"] in self.measures]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from health_assets.apps.alerts.seen import Seen
+from health_assets.apps.alerts.facts import Fact
 
 UNKNOWN_FOR = timedelta(hours=24)
 """An incident that is older ends with an hour that says nothing about it, for lack of traffic."""
@@ -70,9 +70,9 @@ class Rule(BaseModel):
     good_hours: Annotated[int, Field(ge=1, le=168)] = 3
 
     name: ClassVar[str]
-    looks_at: ClassVar[tuple[type[Seen], ...]]
+    looks_at: ClassVar[tuple[type[Fact], ...]]
 
-    def covers(self, seen: Seen) -> bool:
+    def covers(self, seen: Fact) -> bool:
         """Whether it looks at what is seen."""
         return type(seen) in self.looks_at and self.includes(seen.subject_id)
 

@@ -1,7 +1,7 @@
 """Silences: of which incidents, from when until when, nobody is told. Pure: no clock, no warehouse.
 
 What belongs here: one silence, what is asked of a new one, and moments as people write them. What does not: what
-becomes of incidents and their messages (`hushing`), and where silences are kept (`silencing`). A maintenance window is
+becomes of incidents and their messages (`muting`), and where silences are kept (`silencing`). A maintenance window is
 a silence that begins later.
 """
 
@@ -19,9 +19,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from health_assets.apps.alerts.incidents import Incident
 from health_assets.apps.alerts.rules import RULES, Names
 from health_assets.core.errors import RefusedError
+from health_assets.core.formatting import counted
 from health_assets.core.hours import FIRST_YEAR, LAST_YEAR, floor_hour
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 
 EXAMPLE = "2026-12-02T06:00Z"
 LONG = timedelta(days=90)

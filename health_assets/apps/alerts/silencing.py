@@ -1,7 +1,7 @@
 """Silences in the warehouse: adding, ending and listing them, and what they make of incidents there.
 
 What belongs here: the table `alert_silences`, and `Silences`, which is for commands and pages. What does not: when a
-silence covers an incident (`silences`) and what that does to it (`hushing`).
+silence covers an incident (`silences`) and what that does to it (`muting`).
 
 Who adds or ends a silence settles at once what it hushes, in the same transaction; what begins or expires by itself is
 settled by the next tick.
@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from health_assets.apps.alerts.hushing import Hushed, hush
-from health_assets.apps.alerts.kept_rows import append_rows, correct_rows
+from health_assets.apps.alerts.alert_rows import append_rows, correct_rows
+from health_assets.apps.alerts.muting import Muted, hush
 from health_assets.apps.alerts.outbox import (
     SILENCES,
     keep_silenced,
@@ -63,7 +63,7 @@ def take_in_file(session: Session, wanted: Sequence[SilenceWanted], now: datetim
         _keep_end(session, silence)
 
 
-def unsettled(session: Session, now: datetime) -> Hushed:
+def unsettled(session: Session, now: datetime) -> Muted:
     """The incidents and notices that the silences of now change."""
     active = active_silences(session, now)
     waiting = waiting_notices(session, of_silenced=not active)
@@ -72,7 +72,7 @@ def unsettled(session: Session, now: datetime) -> Hushed:
     return hush(incidents.values(), waiting, active, now)
 
 
-def settle(session: Session, now: datetime) -> Hushed:
+def settle(session: Session, now: datetime) -> Muted:
     """Hush what is silenced now, and let be told what is not any more."""
     changes = unsettled(session, now)
     keep_silenced(session, changes.incidents)

@@ -7,10 +7,10 @@ what is trusted because of its health is to be verified again. `unknown`, or no 
 from datetime import datetime
 from typing import ClassVar
 
+from health_assets.apps.alerts.facts import Fact
 from health_assets.apps.alerts.rule import UNKNOWN_FOR, Opening, Rule
-from health_assets.apps.alerts.seen import Seen
-from health_assets.apps.alerts.seen_states import DocumentSeen, ProbeSeen, StatusSeen
-from health_assets.core.wording import counted, duration, share
+from health_assets.apps.alerts.state_facts import DocumentSeen, ProbeSeen, StatusSeen
+from health_assets.core.formatting import counted, duration, share
 
 STATUSES = ("healthy", "degraded", "unhealthy")
 """The best first; `unknown` is none of them."""
@@ -58,7 +58,7 @@ class StatusWorsened(DocumentRule):
     """The status of an agent's health document is worse than its best of the day before."""
 
     name: ClassVar[str] = "status_worsened"
-    looks_at: ClassVar[tuple[type[Seen], ...]] = (StatusSeen,)
+    looks_at: ClassVar[tuple[type[Fact], ...]] = (StatusSeen,)
 
     def cause(self, seen: DocumentSeen) -> str:
         """The shares and latencies that decide the status."""
@@ -76,4 +76,4 @@ class ProbeWorsened(DocumentRule):
     """The document that a surveyed agent serves has a worse status than its best of the day before."""
 
     name: ClassVar[str] = "probe_worsened"
-    looks_at: ClassVar[tuple[type[Seen], ...]] = (ProbeSeen,)
+    looks_at: ClassVar[tuple[type[Fact], ...]] = (ProbeSeen,)

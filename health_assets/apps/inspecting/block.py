@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import plain_table
+from health_assets.core.formatting import counted
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.logs.inspection import Inspection, Records
 
 MOST_SHOWN, MOST_REASONS = 5, 20

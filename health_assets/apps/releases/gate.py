@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.formatting import share
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import share
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
 from health_assets.systems.release_comparison.names import SUCCESS_RATE, UNDECIDED, WORSE
 from health_assets.systems.release_comparison.newest import newest_comparisons

@@ -20,9 +20,9 @@ from health_assets.apps.report.now_block import print_now
 from health_assets.apps.report.without_targets import agent_without_targets
 from health_assets.core.console import plain_table
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.scoring.explanation import COLUMNS, Evidence, explain, untested
 from health_assets.scoring.relations import first_line, lookup, newest
@@ -32,7 +32,7 @@ from health_assets.systems.agent_drift.texts import sentence
 from health_assets.systems.agent_health_model.claims import claims_of
 from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
 from health_assets.systems.agent_health_model.names import CLAIMS
-from health_assets.systems.agent_health_model.urgency import NOW_COLUMNS, with_now
+from health_assets.systems.agent_health_model.severity_order import NOW_COLUMNS, with_now
 from health_assets.warehouse.session import Session
 
 IDS_SHOWN = 5

@@ -9,13 +9,13 @@ from rich.text import Text
 
 from health_assets.apps.report.why_systems_differ import COLUMNS, do_differ, is_burning, is_spent, why
 from health_assets.core.console import is_narrow, plain_table
+from health_assets.core.formatting import counted, share
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted, share
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.verdict import at_stake
 from health_assets.systems.agent_health_model.report import shown_verdict
-from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
+from health_assets.systems.agent_health_model.severity_order import with_now, with_verdict
 from health_assets.systems.agent_health_state.report import COLOURS as COLOURS_OF_STATUSES
 from health_assets.warehouse.session import Session
 

@@ -9,18 +9,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from health_assets.apps.alerts.evaluator import newest_due
 from health_assets.apps.alerts.incidents import Incident, personal_by_now
 from health_assets.apps.alerts.outbox import count_waiting, last_judged, recent_incidents
 from health_assets.apps.alerts.rules import SEVERITIES, HourLate
 from health_assets.apps.alerts.silences import Silence
 from health_assets.apps.alerts.silencing import all_silences
-from health_assets.apps.alerts.watching import newest_due
 from health_assets.core.console import plain_table
+from health_assets.core.formatting import counted
 from health_assets.core.hours import EVER, HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.session import Session

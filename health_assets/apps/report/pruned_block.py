@@ -2,8 +2,8 @@
 
 from rich.console import Console
 
+from health_assets.core.formatting import counted
 from health_assets.core.hours import contiguous
-from health_assets.core.wording import counted
 from health_assets.pipeline.retention import Pruned
 
 RANGES_SHOWN = 5

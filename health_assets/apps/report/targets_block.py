@@ -7,8 +7,8 @@ from rich.text import Text
 
 from health_assets.apps.target_suggestions.document import Change, number
 from health_assets.core.console import plain_table
+from health_assets.core.formatting import counted
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 
 ROWS_SHOWN = 40
 MOST = 400

@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import plain_table
+from health_assets.core.formatting import counted, dollars, share
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted, dollars, share
 from health_assets.warehouse.session import Session
 
 AGENTS_SHOWN, VERSIONS_SHOWN = 10, 10

@@ -14,7 +14,7 @@ from typing import Any
 
 from ibis import ir
 
-from health_assets.core.wording import counted, duration, share
+from health_assets.core.formatting import counted, duration, share
 from health_assets.scoring.explanation import COLUMNS as COLUMNS_OF_SCORE
 from health_assets.scoring.explanation import LEAST_LOSS, costliest, explain
 from health_assets.systems.error_budget import error_budget as budgets

@@ -18,9 +18,9 @@ Arrow file. So neither a lock, nor a long query, nor a crash of the database rea
 | `log_lines` | a line of a log |
 | `history`, `pages`, `mcp_server` | the hours that pages show, the pages for people, the tools for coding agents |
 | `answers` | HTTP answers: ETag, 304, problems |
-| `doors`, `hosts`, `view` | who asks, and the `View` that a role has; which names of this host are answered |
-| `pages.look` | what a view sees: `Look.visible` leaves out the rows of agents that are not the caller's |
-| `gate` | what happens before routing: host, caller, rate limit, method, body, and the health documents themselves |
+| `auth`, `hosts`, `access_scope` | who asks, and the `AccessScope` of a role; which names of this host are answered |
+| `pages.scoped_history` | `ScopedHistory`: the history without rows of agents that are not the caller's |
+| `middleware` | what happens before routing: host, caller, rate limit, method, body, health documents |
 | `forms`, `sign_ins` | the forms of pages as HTTP brings them; browsers that are signed in |
 | `startup_publishing` | publishing what no run did, when a server starts |
 | `writer_process`, `process_loop` | the process that makes a change for a page; how both processes are asked |

@@ -1,4 +1,4 @@
-"""The FastAPI application: routes behind the gate, problems for errors, an OpenAPI document that says it all."""
+"""The FastAPI application: routes behind the middleware, problems for errors, an OpenAPI document that says it all."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -15,14 +15,14 @@ from starlette.exceptions import HTTPException
 
 from health_assets.apps.serving.access_log import AccessLog
 from health_assets.apps.serving.answers import problem
+from health_assets.apps.serving.auth import Auth
 from health_assets.apps.serving.docs_page import docs_page
 from health_assets.apps.serving.document_signing import DocumentSigner
-from health_assets.apps.serving.doors import Doors
-from health_assets.apps.serving.gate import Gate
-from health_assets.apps.serving.history.keeper import Keeper
 from health_assets.apps.serving.history.reading import History
+from health_assets.apps.serving.history.updater import Updater
 from health_assets.apps.serving.mcp_server.backend import NO_SDK, Backend
 from health_assets.apps.serving.metrics import Metrics
+from health_assets.apps.serving.middleware import Middleware
 from health_assets.apps.serving.pages.changing import Changes
 from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
 from health_assets.apps.serving.pages.incident_routes import incident_routes
@@ -59,13 +59,13 @@ CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def create_app(
-    settings: Settings, doors: Doors, log: AccessLog | None, on_fault: Callable[[str], None] = tell_operator
+    settings: Settings, auth: Auth, log: AccessLog | None, on_fault: Callable[[str], None] = tell_operator
 ) -> FastAPI:
     """The application; its data is loaded and kept new while it runs.
 
     Args:
         settings: the warehouse or its published tables, the targets, and how to serve.
-        doors: recognizes callers.
+        auth: recognizes callers.
         log: the access log, which runs as long as the application; None for none.
         on_fault: told in a sentence when refreshing the data fails; by default it goes to standard error.
 
@@ -76,13 +76,13 @@ def create_app(
     read = as_published(settings)
     refresher = Refresher(read, on_fault)
     # a token that is withdrawn must not wait for a snapshot, which may take minutes
-    tokens = Repeated("tokens", doors.refresh, lambda: settings.serve_refresh_s, on_fault)
+    tokens = Repeated("tokens", auth.refresh, lambda: settings.serve_refresh_s, on_fault)
     sessions = Sessions(read)
-    keeper = Keeper(read, on_fault) if settings.pages else None
+    updater = Updater(read, on_fault) if settings.pages else None
     publishing = StartupPublishing(settings, on_fault)
     requests = RequestCounts()
     signer = DocumentSigner(settings.signing_key) if settings.signing_key else None
-    service = Service(settings, doors, refresher, sessions, Metrics(settings, refresher, requests))
+    service = Service(settings, auth, refresher, sessions, Metrics(settings, refresher, requests))
     mcp: McpOverHttp | None = None
 
     @asynccontextmanager
@@ -91,15 +91,15 @@ def create_app(
             log.start()
         publishing.start()
         refresher.start()
-        if keeper is not None:
-            keeper.start()
+        if updater is not None:
+            updater.start()
         tokens.start()
         async with nullcontext() if mcp is None else mcp.running():
             yield
         publishing.stop()
         tokens.stop()
-        if keeper is not None:
-            keeper.stop()
+        if updater is not None:
+            updater.stop()
         refresher.stop()
         sessions.close()
         if log is not None:
@@ -118,28 +118,28 @@ def create_app(
     if signer is not None:
         app.include_router(signature_routes(service, signer))
     app.include_router(routes(service))
-    if keeper is not None:
-        pages = Pages(settings, keeper, has_tokens=doors.has_tokens, anonymous=doors.anonymous_view)
-        keeper.on_new = partial(_make_ahead, pages)
-        keeper.on_taken = pages.forget_older
+    if updater is not None:
+        pages = Pages(settings, updater, has_tokens=auth.has_tokens, anonymous=auth.anonymous_view)
+        updater.on_new = partial(_make_ahead, pages)
+        updater.on_taken = pages.forget_older
         app.include_router(page_routes(pages, service))
         app.include_router(incident_routes(pages))
-        changes = Changes(settings, keeper, pages, on_fault)
+        changes = Changes(settings, updater, pages, on_fault)
         app.include_router(silence_routes(pages, changes))
-        app.include_router(sign_in_routes(Signing(doors, pages.alone)))
+        app.include_router(sign_in_routes(Signing(auth, pages.alone)))
         if settings.mcp:
-            backend = Backend(settings=settings, keeper=keeper, pages=pages, service=service, changes=changes)
-            mcp = _mcp(backend, doors, on_fault)
+            backend = Backend(settings=settings, updater=updater, pages=pages, service=service, changes=changes)
+            mcp = _mcp(backend, auth, on_fault)
     elif settings.mcp:
         raise HealthAssetsError("HEALTH_MCP is on, but HEALTH_PAGES is off: tools are answered from the pages' history")
     app.add_middleware(
-        Gate,
+        Middleware,
         service=service,
-        doors=doors,
+        auth=auth,
         requests_per_s=settings.serve_rate_limit,
         requests=requests,
         log=log,
-        has_pages=keeper is not None,
+        has_pages=updater is not None,
         mcp=mcp,
     )
     app.add_exception_handler(HTTPException, _http_problem)
@@ -158,7 +158,7 @@ def create_app(
     return app
 
 
-def _mcp(backend: Backend, doors: Doors, on_fault: Callable[[str], None]) -> "McpOverHttp":
+def _mcp(backend: Backend, auth: Auth, on_fault: Callable[[str], None]) -> "McpOverHttp":
     """What answers MCP clients.
 
     Raises:
@@ -168,7 +168,7 @@ def _mcp(backend: Backend, doors: Doors, on_fault: Callable[[str], None]) -> "Mc
         from health_assets.apps.serving.mcp_server.over_http import McpOverHttp
     except ModuleNotFoundError as error:
         raise HealthAssetsError(NO_SDK) from error
-    return McpOverHttp(backend, doors.hosts, on_fault)
+    return McpOverHttp(backend, auth.hosts, on_fault)
 
 
 def _make_ahead(pages: Pages, history: History) -> None:

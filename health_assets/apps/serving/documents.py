@@ -25,7 +25,7 @@ from health_assets.core.hours import HourRange
 from health_assets.scoring.relations import lookup
 from health_assets.scoring.tested_parts import tested_parts
 from health_assets.systems.agent_health_model.last_runs import LAST_RUNS, with_last_runs
-from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
+from health_assets.systems.agent_health_model.severity_order import with_now, with_verdict
 from health_assets.warehouse.session import Session
 
 Members = Mapping[str, Any]

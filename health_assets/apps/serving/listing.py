@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.team_lists import TeamLists
 from health_assets.apps.serving.texts import Texts
-from health_assets.apps.serving.view import View
 
 ROWS_FILE = "{name}.arrow"
 PLACES_FILE = "{name}.positions"
@@ -63,13 +63,13 @@ class Listing:
             batches = list(stream)
         return cls(batches, memoryview((folder / PLACES_FILE.format(name=name)).read_bytes()), facts, teams)
 
-    def head(self, view: View) -> dict[str, Any]:
+    def head(self, view: AccessScope) -> dict[str, Any]:
         """The hour of the list; nulls if the warehouse has none, or none that the caller may see."""
         first_order = next(iter(self._slices), "").partition(" ")[2]
         is_empty = not len(self._in_order(first_order, view))
         return {name: None if is_empty and name != "hour" else time for name, time in self._times.items()}
 
-    def page(self, order: str, offset: int, limit: int, agent_id: bytes | None, view: View) -> tuple[int, bytes]:
+    def page(self, order: str, offset: int, limit: int, agent_id: bytes | None, view: AccessScope) -> tuple[int, bytes]:
         """The number of items, and some of them as JSON with commas between.
 
         Args:
@@ -83,13 +83,13 @@ class Listing:
         items = (self._item(row, shows_texts=view.shows_texts) for row in chosen[offset : offset + limit])
         return len(chosen), b",".join(items)
 
-    def _in_order(self, order: str, view: View) -> Sequence[int]:
+    def _in_order(self, order: str, view: AccessScope) -> Sequence[int]:
         name = slice_name(order, is_full_view=view.is_full)
         start, count = self._slices.get(name, (0, 0))
         everyone = self._positions[start : start + count]
         return everyone if view.teams is None else self._of_teams.among(name, everyone, view.teams)
 
-    def _rows_of(self, agent_id: bytes, view: View) -> Sequence[int]:
+    def _rows_of(self, agent_id: bytes, view: AccessScope) -> Sequence[int]:
         first, last = bisect_left(self._agents, agent_id), bisect_right(self._agents, agent_id)
         if first == last or (view.teams is not None and not self._of_teams.has(first, view.teams)):
             return range(0)

@@ -19,12 +19,12 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from health_assets.apps.alerts.rules import SEVERITIES
+from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
 from health_assets.apps.serving.ordering import of_now
 from health_assets.apps.serving.outdated import DataAge
 from health_assets.apps.serving.refresher import Refresher
 from health_assets.apps.serving.request_counts import BUCKETS_S, RequestCounts
 from health_assets.apps.serving.snapshot import Snapshot
-from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
 from health_assets.pipeline.planning import newest_finished_hour
@@ -51,7 +51,7 @@ class Metrics:
         self._refresher = refresher
         self._requests = requests
 
-    def page(self, accept: str, view: View, now: datetime | None = None) -> tuple[bytes, str]:
+    def page(self, accept: str, view: AccessScope, now: datetime | None = None) -> tuple[bytes, str]:
         """The page as its reader wants it, and its content type.
 
         Args:
@@ -65,7 +65,7 @@ class Metrics:
         encode, content_type = choose_encoder(accept)
         return encode(registry), content_type
 
-    def _families(self, view: View, now: datetime) -> Iterator[Metric]:
+    def _families(self, view: AccessScope, now: datetime) -> Iterator[Metric]:
         snapshot, told = self._refresher.snapshot, self._refresher.describe()
         yield _gauge("ready", "Whether there is data to answer from, 0 or 1.", float(told["is_ready"]))
         yield _gauge("data_current", "Whether the last look at the warehouse went well, 0 or 1.", told["is_current"])
@@ -99,7 +99,7 @@ def _gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> Me
     return family
 
 
-def _fleet(snapshot: Snapshot, view: View, now: datetime, *, is_current: bool) -> Iterator[Metric]:
+def _fleet(snapshot: Snapshot, view: AccessScope, now: datetime, *, is_current: bool) -> Iterator[Metric]:
     age_s = (now - snapshot.known_until).total_seconds()
     yield _gauge(
         "data_age_seconds",
@@ -118,7 +118,7 @@ def _fleet(snapshot: Snapshot, view: View, now: datetime, *, is_current: bool) -
         yield _gauge("fleet_score", "Mean score of active agents, 0 to 100 points.", score)
 
 
-def _pipeline(facts: Mapping[str, Any], late_after: timedelta, view: View, now: datetime) -> Iterator[Metric]:
+def _pipeline(facts: Mapping[str, Any], late_after: timedelta, view: AccessScope, now: datetime) -> Iterator[Metric]:
     if facts.get("newest_hour"):
         newest = datetime.fromisoformat(facts["newest_hour"])
         age_s, late = (now - newest - HOUR).total_seconds(), (newest_finished_hour(now, late_after) - newest) / HOUR

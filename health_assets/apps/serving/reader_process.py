@@ -9,7 +9,7 @@
 - `{"trace": RUN}`: a run with what happened inside it; `RUN` has the fields of `TraceQuestion`.
 - `{"line": FILE, "number": N}`: the text of a line of a raw log.
 - `{"suggest": AGENT, "days": N}`: suggested targets, null for all agents'.
-- `{"history": FOLDER}`: a step of `apps.serving.history.filling`.
+- `{"history": FOLDER}`: a step of `apps.serving.history.exporter`.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from ibis import ir
 from health_assets.apps.serving.aggregates import hidden_models
 from health_assets.apps.serving.documents import agents_of, with_texts
 from health_assets.apps.serving.fleet_facts import fleet_scores, pipeline_facts
-from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.history.exporter import fill
 from health_assets.apps.serving.list_files import LISTS, write_list
 from health_assets.apps.serving.log_lines import known_file, line_of
 from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Slices, positions_in_order

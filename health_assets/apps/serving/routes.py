@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from health_assets.apps.serving import schemas
 from health_assets.apps.serving.answers import Answer, problem
-from health_assets.apps.serving.gate import ASKED
+from health_assets.apps.serving.middleware import ASKED
 from health_assets.apps.serving.ordering import Order, of_now
 from health_assets.apps.serving.service import ListPage, Page, Service
 from health_assets.apps.serving.session_schemas import SessionScores

@@ -7,7 +7,7 @@ import uvicorn
 
 from health_assets.apps.serving.access_log import AccessLog
 from health_assets.apps.serving.app import create_app
-from health_assets.apps.serving.doors import Doors
+from health_assets.apps.serving.auth import Auth
 from health_assets.apps.serving.history.reading import OPEN_FILES
 from health_assets.apps.serving.hosts import is_loopback
 from health_assets.apps.serving.listening import limited, listening, run_until_stopped
@@ -68,12 +68,12 @@ def configured(
     Raises:
         HealthAssetsError: the certificate or the tokens cannot be used, or the warehouse names no file.
     """
-    doors = Doors(settings, host, on_fault, is_local=is_local)
-    for sentence in _warnings(settings, doors, is_local=is_local):
+    auth = Auth(settings, host, on_fault, is_local=is_local)
+    for sentence in _warnings(settings, auth, is_local=is_local):
         on_fault(sentence)
     log = AccessLog(settings.access_log, plain_tokens(settings), on_fault) if settings.access_log else None
     return limited(
-        create_app(settings, doors, log, on_fault),
+        create_app(settings, auth, log, on_fault),
         most_connections=settings.serve_max_connections,
         most_per_address=settings.serve_connections_per_address,
         spare_files=SPARE_FILES,
@@ -83,19 +83,19 @@ def configured(
     )
 
 
-def _warnings(settings: Settings, doors: Doors, *, is_local: bool) -> Iterator[str]:
+def _warnings(settings: Settings, auth: Auth, *, is_local: bool) -> Iterator[str]:
     """Warnings for the operator about who gets in."""
     if any(len(token) < FEWEST_TOKEN_CHARACTERS for token in plain_tokens(settings)):
         yield (
             f"HEALTH_TOKEN has fewer than {FEWEST_TOKEN_CHARACTERS} characters, so it can be guessed; "
             "`health-assets token new --role operate` makes a token that cannot"
         )
-    if not is_local and not doors.has_tokens and doors.anonymous != "read":
+    if not is_local and not auth.has_tokens and auth.anonymous != "read":
         yield (
             "others can reach this address and there is no token, so health documents alone are answered, if those; "
             "`health-assets token new --role read` makes a token, HEALTH_TOKENS_FILE names the file of those that count"
         )
-    if doors.is_open_to_the_world:
+    if auth.is_open_to_the_world:
         yield (
             "HEALTH_ANONYMOUS_ROLE is read: everybody who reaches this address reads all scores, inputs and sessions"
         )

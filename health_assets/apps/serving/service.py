@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.answers import Answer, Headers, answer, dumps, momentary, problem, short
+from health_assets.apps.serving.auth import NO_AGGREGATES, NO_METRICS, Auth, Caller
 from health_assets.apps.serving.client import SENTENCES, ReaderError
 from health_assets.apps.serving.cors import Cors
-from health_assets.apps.serving.doors import NO_AGGREGATES, NO_METRICS, Caller, Doors
 from health_assets.apps.serving.metrics import Metrics
 from health_assets.apps.serving.ordering import Order, tells_of_now
 from health_assets.apps.serving.outdated import DataAge, outdated_document, outdated_items
@@ -29,7 +30,6 @@ from health_assets.apps.serving.sessions import (
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.apps.serving.tokens import Role
 from health_assets.apps.serving.trace_question import TraceQuestion
-from health_assets.apps.serving.view import View
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 from health_assets.model_tracker import SCORE_OF_UNSEEN_MODEL, best_of
@@ -124,16 +124,16 @@ class Service:
 
     Args:
         settings: the host's agent, how long answers may be kept, how many sessions one client may have looked up.
-        doors: whether there are tokens, by which answers differ.
+        auth: whether there are tokens, by which answers differ.
         refresher: holds the data.
         sessions: looks up sessions.
         metrics: makes the page of metrics.
     """
 
     def __init__(
-        self, settings: Settings, doors: Doors, refresher: Refresher, sessions: Sessions, metrics: Metrics
+        self, settings: Settings, auth: Auth, refresher: Refresher, sessions: Sessions, metrics: Metrics
     ) -> None:
-        self._doors = doors
+        self._auth = auth
         self._work = WorkQuota(settings.serve_sessions_per_s)
         self._refresher = refresher
         self._cors = Cors(settings.serve_cors_origins)
@@ -396,7 +396,7 @@ class Service:
         return self._varied(answer(asked.headers, body, last_modified=last_modified, cache=cache))
 
     def _varied(self, made: Answer) -> Answer:
-        if self._doors.has_tokens:  # a shared cache must not give one view to those who ask for the other
+        if self._auth.has_tokens:  # a shared cache must not give one view to those who ask for the other
             made.headers.append((b"vary", b"authorization"))
         return made
 
@@ -408,7 +408,7 @@ class Service:
         return problem(503, sentence, [(b"retry-after", b"%d" % FIRST_RETRY_S)])
 
 
-def _candidate(name: str, snapshot: Snapshot, view: View) -> dict[str, Any]:
+def _candidate(name: str, snapshot: Snapshot, view: AccessScope) -> dict[str, Any]:
     model = snapshot.models(view).get(name)
     return {
         "model": name,

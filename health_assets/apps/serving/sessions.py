@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.answers import dumps
 from health_assets.apps.serving.client import SENTENCES, Reader, ReaderError
 from health_assets.apps.serving.trace_question import TraceQuestion
-from health_assets.apps.serving.view import View
 from health_assets.core.settings import Settings
 
 TIMEOUT_S = 20.0
@@ -100,11 +100,11 @@ class SessionAnswer:
     teams: frozenset[str | None]
     read_at: datetime
 
-    def body_for(self, view: View) -> bytes:
+    def body_for(self, view: AccessScope) -> bytes:
         """The JSON that a caller may see."""
         return self.body[:-1] + b"," + self.texts[1:] if self.texts and view.shows_texts else self.body
 
-    def is_visible(self, view: View) -> bool:
+    def is_visible(self, view: AccessScope) -> bool:
         """Whether a caller may see it: all agents are of the caller's teams, and personal ones want the full view."""
         return (view.is_full or not self.is_personal) and (view.teams is None or self.teams <= view.teams)
 
@@ -125,7 +125,7 @@ class Sessions:
         self._waiting = 0
         self._turn = asyncio.Lock()  # whoever waits gets it in turn, which a lock of threads does not promise
 
-    def costs_nothing(self, question: AnyQuestion, view: View) -> bool:
+    def costs_nothing(self, question: AnyQuestion, view: AccessScope) -> bool:
         """Whether an answer is kept that the caller may see; of others the caller must not even learn that they are."""
         kept = self._kept[question][1] if self._has(question) else None
         return kept is not None and kept.is_visible(view)

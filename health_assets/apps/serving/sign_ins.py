@@ -1,7 +1,7 @@
 """Browsers that are signed in: which cookie stands for which token, for how long.
 
 What belongs here: the sessions, in the server's memory alone, and the cookie's spelling. What does not: what a token
-may do (`doors`), and the pages that sign in and out (`apps.serving.pages.signing`).
+may do (`auth`), and the pages that sign in and out (`apps.serving.pages.signing`).
 
 A session knows the digest of a token and nothing else of it: what its caller may do is asked of the tokens with each
 request, so it ends when the token is withdrawn or expires.

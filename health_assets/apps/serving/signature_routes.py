@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from health_assets.apps.serving.document_signing import DocumentSigner
-from health_assets.apps.serving.gate import ASKED
+from health_assets.apps.serving.middleware import ASKED
 from health_assets.apps.serving.routes import (
     ALWAYS,
     FROM_DATA,

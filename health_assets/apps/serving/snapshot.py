@@ -16,11 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.listing import Listing
 from health_assets.apps.serving.ordering import AGENTS_FILE, POSITIONS_FILE, Order, Slices, slice_name
 from health_assets.apps.serving.team_lists import TeamLists
 from health_assets.apps.serving.texts import Texts
-from health_assets.apps.serving.view import View
 from health_assets.apps.serving.vocabulary import DIMENSIONS, FACTORS, INPUTS, NOW_COUNTS, SHORT_WINDOWS
 from health_assets.scoring.explanation import explain, unmeasured
 from health_assets.scoring.verdict import now_sentence
@@ -102,13 +102,13 @@ class Snapshot:
         lists = {name: Listing.read(folder, name, facts["lists"].get(name), teams) for name in LISTED}
         return cls(batches, (folder / POSITIONS_FILE).read_bytes(), facts, datetime.now(UTC), lists)
 
-    def models(self, view: View) -> dict[str, dict[str, Any]]:
+    def models(self, view: AccessScope) -> dict[str, dict[str, Any]]:
         """The models that callers see, by name; those whose view is limited to teams see none, as they are of all."""
         if view.teams is not None:
             return {}
         return self._models if view.is_full else self._public_models
 
-    def find(self, agent_id: bytes, view: View) -> Place | None:
+    def find(self, agent_id: bytes, view: AccessScope) -> Place | None:
         """The agent with this id, as UTF-8; None where there is none that the caller may see."""
         number = bisect_right(self._first_keys, agent_id) - 1
         if number < 0:
@@ -132,15 +132,15 @@ class Snapshot:
         full = _full(place, "full_document") if is_full_view else None
         return full or place.batch.documents[place.row]
 
-    def count(self, chosen: str | None, view: View) -> int:
+    def count(self, chosen: str | None, view: AccessScope) -> int:
         """The number of agents of one of `ordering.FILTERS`, or of all, that the caller may see."""
         return len(self._in_order(chosen, "verdict", view))
 
-    def fleet_score(self, view: View) -> float | None:
+    def fleet_score(self, view: AccessScope) -> float | None:
         """The mean score of active agents, without the personal ones unless the view is the full one; None for none."""
         return self._fleet_scores["full" if view.is_full else "public"]
 
-    def page(self, chosen: str | None, offset: int, limit: int, view: View, *, order: Order) -> bytes:
+    def page(self, chosen: str | None, offset: int, limit: int, view: AccessScope, *, order: Order) -> bytes:
         """Agents of a list in an order, those without a score last, equal ones by id; as JSON, commas between.
 
         Args:
@@ -209,7 +209,7 @@ class Snapshot:
         """The batches, for an owner who wants to let go of them one by one."""
         return list(self._batches)
 
-    def _in_order(self, chosen: str | None, order: Order, view: View) -> memoryview:
+    def _in_order(self, chosen: str | None, order: Order, view: AccessScope) -> memoryview:
         name = slice_name(chosen, order=order, is_full_view=view.is_full)
         start, count = self._slices[name]
         everyone = self._positions[start : start + count]

@@ -1,6 +1,6 @@
 """Tokens of the endpoint: making one, reading those that are kept, recognizing one that is given.
 
-What does not belong here: HTTP, and what a role may do (`doors`).
+What does not belong here: HTTP, and what a role may do (`auth`).
 
 Only the SHA-256 of a token is kept. Slow hashes such as scrypt and argon2 are for passwords, which people choose from
 few; a token is 256 random bits, so nobody can go through the candidates however fast the hash is, and a slow one would

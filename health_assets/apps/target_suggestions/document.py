@@ -14,9 +14,9 @@ from health_assets.apps.target_suggestions.statistics_of_days import (
     Suggestion,
 )
 from health_assets.apps.target_suggestions.suggesting import Suggestions
+from health_assets.core.formatting import counted
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 
 PLAIN_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@/-]*")
 LONGEST_KEY = 1000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from statistics import median
 
-from health_assets.core.wording import counted, duration, share
+from health_assets.core.formatting import counted, duration, share
 from health_assets.scoring.latency_buckets import upper_end_us
 from health_assets.scoring.wilson import interval, lower_end
 

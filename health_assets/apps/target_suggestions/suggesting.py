@@ -18,10 +18,10 @@ from health_assets.apps.target_suggestions.statistics_of_days import (
     typical_days,
 )
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
+from health_assets.core.formatting import nearest
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
-from health_assets.core.wording import nearest
 from health_assets.scoring.latency_buckets import latency_ms
 from health_assets.scoring.relations import lookup
 from health_assets.warehouse.partition_states import PartitionStates

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from health_assets.core.wording import nearest
+from health_assets.core.formatting import nearest
 from health_assets.core.yaml_files import entries, mapping, read_yaml, validated
 from health_assets.logs.formats.expressions import Evaluated, compiled, needs_context
 from health_assets.logs.formats.foreign_lines import UnusableRecordError, dumped

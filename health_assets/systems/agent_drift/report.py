@@ -7,9 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import is_narrow, plain_table
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.systems.agent_drift.names import MEASURES
 from health_assets.systems.agent_drift.texts import cause_text, change_text, name_text
 from health_assets.warehouse.session import Session

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from health_assets.core.wording import dollars, duration, share
+from health_assets.core.formatting import dollars, duration, share
 from health_assets.systems.agent_drift.names import (
     COST,
     LATENCY,

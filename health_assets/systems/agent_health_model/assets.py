@@ -12,8 +12,8 @@ from health_assets.scoring.health_components import health_components
 from health_assets.systems.agent_health_model import FORMULA_VERSION
 from health_assets.systems.agent_health_model.agent_health import agent_health
 from health_assets.systems.agent_health_model.names import STATES
+from health_assets.systems.agent_health_model.severity_order import with_now, with_verdict
 from health_assets.systems.agent_health_model.system_health import system_health
-from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
 
 SUMMED_TABLES = ("executions", "trigger_events")
 

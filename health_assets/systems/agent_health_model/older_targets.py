@@ -6,9 +6,9 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+from health_assets.core.formatting import counted
 from health_assets.core.hours import EVER, HourRange
 from health_assets.core.targets import AgentTargets, Targets
-from health_assets.core.wording import counted
 from health_assets.schema.catalog import columns_of
 from health_assets.scoring.target_columns import with_targets
 from health_assets.warehouse.partition_states import PartitionStates

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import is_narrow, plain_table
+from health_assets.core.formatting import duration, share
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import duration, share
 from health_assets.systems.agent_health_state.agent_health_state import STATUSES
 from health_assets.warehouse.session import Session
 

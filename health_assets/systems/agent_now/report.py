@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import is_narrow, plain_table
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.scoring.relations import first_line, lookup
 from health_assets.systems.agent_now.names import FAILING, RECOVERING, RECOVERY_HOURS, SUSPECT, VERDICTS
 from health_assets.warehouse.session import Session

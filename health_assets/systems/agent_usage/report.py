@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import plain_table
+from health_assets.core.formatting import counted, dollars, share
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import load_settings
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted, dollars, share
 from health_assets.pipeline.price_list import has_price_list
 from health_assets.scoring.usage import AMOUNTS
 from health_assets.systems.agent_usage.names import CANCELLED

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import plain_table
+from health_assets.core.formatting import counted, few_digits
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted, few_digits
 from health_assets.systems.error_budget.error_budget import burns_too_fast, is_spent
 from health_assets.warehouse.session import Session
 

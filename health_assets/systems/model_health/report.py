@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import plain_table
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.systems.model_health.model_fallback import KEYS
 from health_assets.systems.model_health.texts import CAVEAT, fallback_text
 from health_assets.warehouse.session import Session

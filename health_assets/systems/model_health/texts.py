@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from health_assets.core.wording import counted
+from health_assets.core.formatting import counted
 from health_assets.systems.model_health.names import NO_ALTERNATIVE
 
 CAVEAT = (

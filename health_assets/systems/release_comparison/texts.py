@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from health_assets.core.wording import counted, dollars, duration, share
+from health_assets.core.formatting import counted, dollars, duration, share
 from health_assets.systems.release_comparison.comparisons import Comparison
 from health_assets.systems.release_comparison.names import (
     BETTER,

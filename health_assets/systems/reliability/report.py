@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import is_narrow, plain_table
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.systems.reliability.names import OBSERVED
 from health_assets.warehouse.session import Session
 

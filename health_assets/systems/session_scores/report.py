@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from health_assets.core.console import is_narrow, plain_table
+from health_assets.core.formatting import duration
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import duration
 from health_assets.scoring.prices import COMPUTED
 from health_assets.scoring.relations import newest
 from health_assets.systems.session_scores.names import CALL_COUNTS

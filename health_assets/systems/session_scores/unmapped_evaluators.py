@@ -6,8 +6,8 @@ import ibis
 from ibis import ir
 
 from health_assets.core.evaluators import Evaluator, evaluators_of
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
-from health_assets.core.wording import counted
 from health_assets.warehouse.session import Session
 
 NAMES_SHOWN = 5

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from health_assets.apps.report.agent import print_agent
 from health_assets.apps.report.blocks import print_health
+from health_assets.apps.serving.access_scope import EVERYBODYS
 from health_assets.apps.serving.pages import incident_rows
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.fleet_now import STANDINGS, in_order, now_of_fleet, with_standing
 from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
 from health_assets.apps.serving.pages.incident_rows import open_incidents
-from health_assets.apps.serving.view import EVERYBODYS
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring import verdict
 from health_assets.systems.agent_now import names

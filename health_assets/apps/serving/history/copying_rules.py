@@ -1,6 +1,7 @@
 """The rules by which rows are marked: whose agents are whose, and how many others are enough.
 
-What belongs here: what reader and server must both know of them, without an engine. What does not: marking (`owners`).
+What belongs here: what reader and server must both know of them, without an engine. What does not: marking
+(`row_visibility`).
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """The files of the history: one table a file, sorted by key, with an index beside it; and the account of all of them.
 
-What belongs here: writing and opening one file, and the account. What does not: which rows (`series`) and when
-(`filling`), and the folder as a whole (`history_folder`).
+What belongs here: writing and opening one file, and the account. What does not: which rows (`datasets`) and when
+(`exporter`), and the folder as a whole (`history_folder`).
 
 A file is Arrow's file format: batches of few rows, each compressed by itself, so that looking up a key unpacks little.
 The index beside it is the first key of each batch. Files never change; the account, replaced as a whole, says which

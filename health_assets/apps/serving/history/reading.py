@@ -1,7 +1,7 @@
 """Looking things up in the history: the rows of a key, of an hour, of a small table.
 
-What belongs here: finding files and reading of them what is asked for. What does not: filling (`filling`), and what a
-caller may see (`apps.serving.pages.look`).
+What belongs here: finding files and reading of them what is asked for. What does not: filling (`exporter`), and what a
+caller may see (`apps.serving.pages.scoped_history`).
 
 Files that a newer account no longer names are removed one filling later; whoever still reads by the older account opens
 the newer one and looks again. A file that is gone or damaged all the same is given up, and copied again.

@@ -8,5 +8,6 @@ Read in this order:
 - `protocol`: the SDK's server; `over_http` is `/mcp` of the endpoint, `over_stdio` is `health-assets mcp`.
 
 What belongs here: choosing the parts of pages that a model needs, in few words. What does not: who sees which rows
-(`apps.serving.pages.look`, `apps.serving.doors`), and queries (`apps.serving.pages`, `apps.serving.reader_process`).
+(`apps.serving.pages.scoped_history`, `apps.serving.auth`), and queries (`apps.serving.pages`,
+`apps.serving.reader_process`).
 """

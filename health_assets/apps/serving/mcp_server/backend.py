@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from health_assets.apps.serving.history.keeper import Keeper
 from health_assets.apps.serving.history.reading import History
+from health_assets.apps.serving.history.updater import Updater
 from health_assets.apps.serving.pages.changing import Changes
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page_service import NothingYetError, Pages
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.service import Asked, Service
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.formatting import counted
 from health_assets.core.settings import Settings
-from health_assets.core.wording import counted
 
 T = TypeVar("T")
 FIRST_HOUR_S = 30.0
@@ -36,19 +36,19 @@ class Backend:
 
     Args:
         settings: public address of the pages, formats of own logs.
-        keeper: holds the history.
+        updater: holds the history.
         pages: what each caller sees of it.
         service: asks the warehouse for runs and suggested targets.
         changes: adds silences.
     """
 
     settings: Settings
-    keeper: Keeper
+    updater: Updater
     pages: Pages
     service: Service
     changes: Changes
 
-    async def find(self, asked: Asked, find: Callable[[Look], T], hour: str | None = None) -> T:
+    async def find(self, asked: Asked, find: Callable[[ScopedHistory], T], hour: str | None = None) -> T:
         """Something that is found in what the caller sees, in a thread.
 
         Args:
@@ -61,22 +61,22 @@ class Backend:
         """
         return await run_in_threadpool(self._found, asked, find, hour)
 
-    def _found(self, asked: Asked, find: Callable[[Look], T], hour: str | None) -> T:
+    def _found(self, asked: Asked, find: Callable[[ScopedHistory], T], hour: str | None) -> T:
         require_read(asked)
         try:
             return self.pages.seen(asked, find, hour)
         except NothingYetError:
-            self.keeper.catch_up(self._is_settled, FIRST_HOUR_S)
+            self.updater.catch_up(self._is_settled, FIRST_HOUR_S)
         try:
             return self.pages.seen(asked, find, hour)
         except NothingYetError:
-            raise HealthAssetsError(NOTHING_YET if self.keeper.is_empty else LOADING) from None
+            raise HealthAssetsError(NOTHING_YET if self.updater.is_empty else LOADING) from None
 
     def _is_settled(self, history: History) -> bool:
         """Whether there is an hour, or it is known that there is none."""
-        return self.keeper.is_empty or history.newest("agents") is not None
+        return self.updater.is_empty or history.newest("agents") is not None
 
-    def link(self, look: Look, path: str) -> str | None:
+    def link(self, look: ScopedHistory, path: str) -> str | None:
         """The address of a page at the hour that is looked at; None where it is not known, or too long to be read."""
         if self.settings.pages_url is None or len(path) > LONGEST_PATH:
             return None
@@ -94,7 +94,7 @@ def require_read(asked: Asked) -> None:
         raise HealthAssetsError(json.loads(refusal.body)["detail"])
 
 
-def as_of(look: Look) -> dict[str, Any]:
+def as_of(look: ScopedHistory) -> dict[str, Any]:
     """Facts at the head of every answer: the end of the hour, earlier while it runs, and what makes it doubtful."""
     return {
         "as_of": look.known_until(look.hour),

@@ -15,7 +15,7 @@ from health_assets.apps.serving.mcp_server.bounded import bounded
 from health_assets.apps.serving.mcp_server.tools import TOOLS
 from health_assets.apps.serving.service import Asked
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.wording import nearest
+from health_assets.core.formatting import nearest
 
 BROKEN = "Something went wrong here; the operator is told."
 

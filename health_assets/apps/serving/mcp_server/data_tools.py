@@ -14,7 +14,7 @@ from health_assets.apps.serving.mcp_server.backend import Backend, as_of, requir
 from health_assets.apps.serving.mcp_server.bounded import only
 from health_assets.apps.serving.mcp_server.fleet_tools import known_agents, no_agent
 from health_assets.apps.serving.pages.data_page import WantedData, data_page
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.silences_page import Draft
 from health_assets.apps.serving.service import Asked
 from health_assets.core.errors import HealthAssetsError
@@ -64,7 +64,7 @@ class SilenceArguments(Arguments):
 async def data_quality(backend: Backend, asked: Asked, wanted: DataQualityArguments) -> dict[str, Any]:
     """Whether the data is complete: failed checks, rejected lines, missing and late hours."""
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         data = data_page(look, WantedData(days="7")).data
         failed, rejected = data["failed_checks"], data["rejected"]
         names = ("is_complete", "answer", "hour_counts", "to_run", "file_counts")
@@ -104,7 +104,7 @@ async def formats(backend: Backend, asked: Asked, _: FormatsArguments) -> dict[s
 async def suggest_targets(backend: Backend, asked: Asked, wanted: SuggestTargetsArguments) -> dict[str, Any]:
     """Targets that follow from what was usual, to review."""
 
-    def require_agent(look: Look) -> None:
+    def require_agent(look: ScopedHistory) -> None:
         if wanted.agent_id is not None and wanted.agent_id not in known_agents(look):
             raise no_agent(look, wanted.agent_id)
 
@@ -114,7 +114,7 @@ async def suggest_targets(backend: Backend, asked: Asked, wanted: SuggestTargets
         raise HealthAssetsError(f"Targets cannot be suggested now: {result.why_not}.")
     suggested = result.data
 
-    def seen(look: Look) -> dict[str, Any]:
+    def seen(look: ScopedHistory) -> dict[str, Any]:
         found, lacking = (
             [one for one in suggested[name] if look.sees(one["agent_id"])] for name in ("found", "lacking")
         )

@@ -15,12 +15,12 @@ from health_assets.apps.serving.mcp_server.backend import Backend, as_of
 from health_assets.apps.serving.mcp_server.bounded import only
 from health_assets.apps.serving.pages import fleet_page, incidents_page, releases_page, tools_page, usage_page
 from health_assets.apps.serving.pages.agent_page import NoAgentError, WantedOfAgent, agent_page
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.usage_sums import SUMS
 from health_assets.apps.serving.service import Asked
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.formatting import nearest
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.core.wording import nearest
 from health_assets.systems.agent_drift.texts import sentence as drift_sentence
 from health_assets.systems.release_comparison.texts import mix_text
 from health_assets.systems.release_comparison.texts import sentence as release_sentence
@@ -108,7 +108,7 @@ class AlertsArguments(Arguments):
 async def fleet(backend: Backend, asked: Asked, wanted: FleetArguments) -> dict[str, Any]:
     """The agents, the most urgent first, and counts of all of them."""
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         question = fleet_page.Wanted(text=wanted.text, state=wanted.state, sort=wanted.sort, most=wanted.limit)
         data = fleet_page.fleet_page(look, question).data
         trust = data["trust"]
@@ -138,7 +138,7 @@ async def fleet(backend: Backend, asked: Asked, wanted: FleetArguments) -> dict[
 async def agent(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[str, Any]:
     """One agent: its health document, its scores, what it does now and what changed."""
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         data = _agent(look, wanted.agent_id)
         changes = data["marks"]
         return {
@@ -173,7 +173,7 @@ async def agent(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[
 async def why(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[str, Any]:
     """The points that an agent lost, and the lines of its logs behind them."""
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         data = _agent(look, wanted.agent_id)
         facts = data["agent"]
         return {
@@ -196,7 +196,7 @@ async def why(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[st
 async def releases(backend: Backend, asked: Asked, wanted: ReleasesArguments) -> dict[str, Any]:
     """New versions and models beside what ran before them, the worst first."""
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         question = releases_page.Wanted(text=wanted.text, show=wanted.show, of=wanted.of, most=wanted.limit)
         data = releases_page.releases_page(look, question).data
         return {
@@ -224,7 +224,7 @@ def _release(data: Mapping[str, Any]) -> dict[str, Any]:
 async def tools(backend: Backend, asked: Asked, wanted: ToolsArguments) -> dict[str, Any]:
     """Tools by their share of failures, the worst first."""
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         if wanted.agent_id:
             _require_agent(look, wanted.agent_id)
         question = tools_page.Wanted(text=wanted.text, agent=wanted.agent_id, by=wanted.by, most=wanted.limit)
@@ -245,7 +245,7 @@ async def tools(backend: Backend, asked: Asked, wanted: ToolsArguments) -> dict[
 async def usage(backend: Backend, asked: Asked, wanted: UsageArguments) -> dict[str, Any]:
     """Tokens and cost of the window, or of the last 30 days by day."""
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         question = usage_page.Wanted(text=wanted.text, sort=wanted.sort, by=wanted.by, most=wanted.limit)
         data = usage_page.usage_page(look, question).data
         rows = data[usage_page.LISTINGS[wanted.by]]
@@ -270,7 +270,7 @@ async def usage(backend: Backend, asked: Asked, wanted: UsageArguments) -> dict[
 async def alerts(backend: Backend, asked: Asked, wanted: AlertsArguments) -> dict[str, Any]:
     """Open and recently closed incidents."""
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         if wanted.agent_id:
             _require_agent(look, wanted.agent_id)
         question = incidents_page.Wanted(
@@ -297,19 +297,19 @@ async def alerts(backend: Backend, asked: Asked, wanted: AlertsArguments) -> dic
     return await backend.find(asked, found, wanted.hour)
 
 
-def known_agents(look: Look) -> list[str]:
+def known_agents(look: ScopedHistory) -> list[str]:
     """The agents of the hour that the caller sees."""
     rows = look.at("agents")
     return rows.column("agent_id").to_pylist() if rows.num_rows else []
 
 
-def no_agent(look: Look, agent_id: str) -> HealthAssetsError:
+def no_agent(look: ScopedHistory, agent_id: str) -> HealthAssetsError:
     """The error that says that the caller sees no such agent, with the name that was probably meant."""
     hint = nearest(agent_id, known_agents(look))
     return HealthAssetsError(f"{NO_AGENT}{hint or '; the tool fleet lists those that are.'}")
 
 
-def _agent(look: Look, agent_id: str) -> Mapping[str, Any]:
+def _agent(look: ScopedHistory, agent_id: str) -> Mapping[str, Any]:
     """What an agent's page tells.
 
     Raises:
@@ -321,7 +321,7 @@ def _agent(look: Look, agent_id: str) -> Mapping[str, Any]:
         raise no_agent(look, agent_id) from None
 
 
-def _require_agent(look: Look, agent_id: str) -> None:
+def _require_agent(look: ScopedHistory, agent_id: str) -> None:
     """Refuse an agent that the caller does not see at any hour that is kept.
 
     Raises:

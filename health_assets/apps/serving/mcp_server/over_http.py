@@ -1,7 +1,7 @@
 """The MCP server at `/mcp` of the endpoint: streamable HTTP, one request and one answer in JSON at a time, no sessions.
 
 What belongs here: what a request must be before the SDK reads it, and handing it on. What does not: who sends it, and
-rates (`apps.serving.gate`).
+rates (`apps.serving.middleware`).
 
 Only POST is answered: no tool sends anything by itself, so there is no stream to open. A page of another site must not
 ask in the name of somebody's browser, so a request with an Origin is answered where it is this server's own alone.
@@ -16,10 +16,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from health_assets.apps.serving.answers import Answer, problem
 from health_assets.apps.serving.forms import CLOSES, body_refusal, read_body
-from health_assets.apps.serving.gate import ASKED
 from health_assets.apps.serving.hosts import AllowedHosts
 from health_assets.apps.serving.mcp_server.backend import Backend
 from health_assets.apps.serving.mcp_server.protocol import Context, mcp_server
+from health_assets.apps.serving.middleware import ASKED
 from health_assets.apps.serving.service import Asked
 
 MOST_BYTES = 64 * 1024

@@ -15,8 +15,9 @@ from pathlib import Path
 import anyio
 from mcp.server.stdio import stdio_server
 
-from health_assets.apps.serving.doors import Caller, Doors
-from health_assets.apps.serving.history.keeper import Keeper, history_folder
+from health_assets.apps.serving.access_scope import AccessScope
+from health_assets.apps.serving.auth import Auth, Caller
+from health_assets.apps.serving.history.updater import Updater, history_folder
 from health_assets.apps.serving.mcp_server.backend import Backend
 from health_assets.apps.serving.mcp_server.protocol import mcp_server
 from health_assets.apps.serving.metrics import Metrics
@@ -28,7 +29,6 @@ from health_assets.apps.serving.service import Asked, Service
 from health_assets.apps.serving.sessions import Sessions
 from health_assets.apps.serving.startup_publishing import StartupPublishing
 from health_assets.apps.serving.tokens import Role
-from health_assets.apps.serving.view import View
 from health_assets.core.settings import Settings
 from health_assets.warehouse.location import as_published
 
@@ -51,26 +51,26 @@ def serve_stdio(settings: Settings, role: Role, user: str, on_fault: Callable[[s
     logging.getLogger("mcp").setLevel(logging.ERROR)  # what a client does wrong is no event
     read = as_published(settings)
     read = read.model_copy(update={"history": own_history(read)})
-    keeper, sessions = Keeper(read, on_fault), Sessions(read, READER_TIMEOUT_S)
-    pages = Pages(settings, keeper)
-    keeper.on_taken = pages.forget_older
+    updater, sessions = Updater(read, on_fault), Sessions(read, READER_TIMEOUT_S)
+    pages = Pages(settings, updater)
+    updater.on_taken = pages.forget_older
     backend = Backend(
         settings=settings,
-        keeper=keeper,
+        updater=updater,
         pages=pages,
         service=_service(read, sessions, on_fault),
-        changes=Changes(settings, keeper, pages, on_fault),
+        changes=Changes(settings, updater, pages, on_fault),
     )
-    caller = Caller(name=user, standing=role, view=View(is_full=role == "operate", is_operators=True))
+    caller = Caller(name=user, standing=role, view=AccessScope(is_full=role == "operate", is_operators=True))
     asked = Asked(headers=[], caller=caller)
     publishing = StartupPublishing(settings, on_fault)
     publishing.start()
-    keeper.start()
+    updater.start()
     try:
         with closing(sessions):
             anyio.run(_serve, backend, asked, on_fault)
     finally:
-        keeper.stop()
+        updater.stop()
         publishing.stop()
 
 
@@ -83,8 +83,8 @@ def own_history(settings: Settings) -> Path:
 def _service(settings: Settings, sessions: Sessions, on_fault: Callable[[str], None]) -> Service:
     """The service, of which only the parts that ask the warehouse are used: nothing is loaded into memory."""
     refresher = Refresher(settings, on_fault)
-    doors = Doors(settings, "localhost", on_fault, is_local=True)
-    return Service(settings, doors, refresher, sessions, Metrics(settings, refresher, RequestCounts()))
+    auth = Auth(settings, "localhost", on_fault, is_local=True)
+    return Service(settings, auth, refresher, sessions, Metrics(settings, refresher, RequestCounts()))
 
 
 async def _serve(backend: Backend, asked: Asked, on_fault: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ from health_assets.apps.serving.mcp_server.arguments import Arguments, Hour, Lim
 from health_assets.apps.serving.mcp_server.backend import Backend, as_of, require_read
 from health_assets.apps.serving.mcp_server.bounded import only
 from health_assets.apps.serving.pages import sessions_page
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.session_page import NoSessionError, Wanted, session_page
 from health_assets.apps.serving.service import Asked
 from health_assets.core.errors import HealthAssetsError
@@ -61,7 +61,7 @@ class TraceArguments(Arguments):
 async def sessions(backend: Backend, asked: Asked, wanted: SessionsArguments) -> dict[str, Any]:
     """Sessions of the last hours, by their newest scores."""
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         question = sessions_page.Wanted(text=wanted.text, show=wanted.show, sort=wanted.sort, most=wanted.limit)
         data = sessions_page.sessions_page(look, question).data
         return {
@@ -82,7 +82,7 @@ async def sessions(backend: Backend, asked: Asked, wanted: SessionsArguments) ->
 async def session(backend: Backend, asked: Asked, wanted: SessionArguments) -> dict[str, Any]:
     """Both scores of a session and its traces, the riskiest first."""
 
-    def chosen(look: Look, data: Mapping[str, Any]) -> dict[str, Any]:
+    def chosen(look: ScopedHistory, data: Mapping[str, Any]) -> dict[str, Any]:
         traces = sorted(data["traces"], key=lambda one: one["place"])
         shown = traces[: wanted.limit]
         names = (
@@ -104,7 +104,7 @@ async def session(backend: Backend, asked: Asked, wanted: SessionArguments) -> d
 async def trace(backend: Backend, asked: Asked, wanted: TraceArguments) -> dict[str, Any]:
     """The steps of a trace: the calls of tools and models inside its run, in order."""
 
-    def chosen(look: Look, data: Mapping[str, Any]) -> dict[str, Any]:
+    def chosen(look: ScopedHistory, data: Mapping[str, Any]) -> dict[str, Any]:
         if data["why_not"] is not None:
             raise HealthAssetsError(f"The steps cannot be read now: {data['why_not']}.")
         traces = [one for one in data["traces"] if one["trace_id"] == wanted.trace_id]
@@ -137,7 +137,7 @@ async def _of_session(
     backend: Backend,
     asked: Asked,
     wanted: SessionArguments | TraceArguments,
-    choose: Callable[[Look, Mapping[str, Any]], dict[str, Any]],
+    choose: Callable[[ScopedHistory, Mapping[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
     """What is chosen of a session's page.
 
@@ -149,7 +149,7 @@ async def _of_session(
     runs = await backend.service.runs(wanted.session_id, until, asked)
     question = Wanted(session_id=wanted.session_id, runs=runs.data, why_not=runs.why_not)
 
-    def found(look: Look) -> dict[str, Any]:
+    def found(look: ScopedHistory) -> dict[str, Any]:
         try:
             return choose(look, session_page(look, question).data)
         except NoSessionError:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from health_assets.apps.serving.doors import Caller
+from health_assets.apps.serving.auth import Caller
 from health_assets.apps.serving.mcp_server import data_tools, fleet_tools, session_tools
 from health_assets.apps.serving.mcp_server.arguments import Arguments
 from health_assets.apps.serving.mcp_server.backend import Backend

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.vocabulary import DIMENSIONS
+from health_assets.core.formatting import counted, few_digits
 from health_assets.core.hours import HourRange
-from health_assets.core.wording import counted, few_digits
 from health_assets.scoring.explanation import Loss, costliest, explain, unmeasured
 from health_assets.systems.explanations.names import LONGEST_FIRST, MOST, SCORE_OF_KIND
 
@@ -56,7 +56,9 @@ def losses_of(row: Row) -> Losses:
     return Losses(rows=rows, costliest=costliest(losses), of_dimension=of_dimension)
 
 
-def evidence_of(look: Look, agent_id: str, window: HourRange, row: Row, losses: Losses) -> list[dict[str, Any]]:
+def evidence_of(
+    look: ScopedHistory, agent_id: str, window: HourRange, row: Row, losses: Losses
+) -> list[dict[str, Any]]:
     """The events of the window that weigh most in what the score lost, kinds by their cost, in each the heaviest first.
 
     Each hour keeps its first few of each kind, so the first few of the window are among them.
@@ -83,7 +85,9 @@ def evidence_of(look: Look, agent_id: str, window: HourRange, row: Row, losses: 
     return found if look.hides_nothing else _without_hidden_sessions(look, found, window)
 
 
-def _without_hidden_sessions(look: Look, events: list[dict[str, Any]], window: HourRange) -> list[dict[str, Any]]:
+def _without_hidden_sessions(
+    look: ScopedHistory, events: list[dict[str, Any]], window: HourRange
+) -> list[dict[str, Any]]:
     """The events, in which a session is null that has no page for the caller."""
     named = {event["session_id"] for event in events} - {None}
     seen = set(look.seen_sessions(named, window).to_pylist())
@@ -99,7 +103,7 @@ def _microseconds(at: datetime) -> int:
     return int(at.timestamp()) * 1_000_000 + at.microsecond
 
 
-def errors_of(look: Look, agent_id: str, window: HourRange) -> dict[str, Any]:
+def errors_of(look: ScopedHistory, agent_id: str, window: HourRange) -> dict[str, Any]:
     """Failed executions of the window by the first line of their error, the most frequent first."""
     found = errors_by_class(look, agent_id, window)
     return {
@@ -109,7 +113,7 @@ def errors_of(look: Look, agent_id: str, window: HourRange) -> dict[str, Any]:
     }
 
 
-def errors_by_class(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, Any]]:
+def errors_by_class(look: ScopedHistory, agent_id: str, hours: HourRange) -> list[dict[str, Any]]:
     """Errors of some hours, each with its failures and its latest run; the most frequent first.
 
     Where texts are withheld all errors are one. `last_run` is null where an earlier release copied the hour.

@@ -5,15 +5,15 @@ What belongs here: adding hours up. What does not: finding such claims (`systems
 
 from typing import Any
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
-from health_assets.core.wording import counted
 from health_assets.systems.agent_health_model.names import CLAIMS
 
 EXAMPLE = ("event_id", "happened_at", "source_file", "line_number")
 
 
-def claims_against_evidence(look: Look, agent_id: str, window: HourRange) -> list[dict[str, Any]]:
+def claims_against_evidence(look: ScopedHistory, agent_id: str, window: HourRange) -> list[dict[str, Any]]:
     """The claims of the window, the most frequent first.
 
     Returns:

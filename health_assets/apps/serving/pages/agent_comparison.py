@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.agent_causes import errors_by_class
 from health_assets.apps.serving.pages.agent_runs import runs_by
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.vocabulary import DIMENSIONS
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.explanation import COMPONENTS, points_lost
@@ -27,7 +27,7 @@ LEAST_SHOWN = {"points": 0.05, "share": 0.0005, "rate": 0.05, "milliseconds": 0.
 """A smaller difference reads as none, so it is neither better nor worse."""
 
 
-def compared_hours(look: Look, agent_id: str, now: Row, hour: datetime, window_hours: int) -> dict[str, Any]:
+def compared_hours(look: ScopedHistory, agent_id: str, now: Row, hour: datetime, window_hours: int) -> dict[str, Any]:
     """The agent at another hour beside the one that is looked at; `rows` is empty where it is not known then.
 
     Args:
@@ -112,7 +112,9 @@ def _measure(group: str, name: str, kind: Kind, then: Any, now: Any, *, worse: i
     }
 
 
-def _errors_of_both(look: Look, agent_id: str, hours: tuple[datetime, datetime], window_hours: int) -> list[dict]:
+def _errors_of_both(
+    look: ScopedHistory, agent_id: str, hours: tuple[datetime, datetime], window_hours: int
+) -> list[dict]:
     """Failures by class in the windows of both hours, those that grew most first."""
     windows = (HourRange(hour - (window_hours - 1) * HOUR, hour + HOUR) for hour in hours)
     then, now = ({one["error"]: one["failures"] for one in errors_by_class(look, agent_id, own)} for own in windows)
@@ -126,7 +128,7 @@ def _errors_of_both(look: Look, agent_id: str, hours: tuple[datetime, datetime],
 
 
 def compared_versions(
-    look: Look, agent_id: str, runs: pa.Table, versions: Sequence[str], hours: HourRange
+    look: ScopedHistory, agent_id: str, runs: pa.Table, versions: Sequence[str], hours: HourRange
 ) -> dict[str, Any]:
     """Versions of an agent over some hours; one that did not run then has no executions.
 
@@ -147,7 +149,9 @@ def compared_versions(
     }
 
 
-def _errors_by_version(look: Look, agent_id: str, versions: Sequence[str], hours: HourRange) -> list[dict[str, Any]]:
+def _errors_by_version(
+    look: ScopedHistory, agent_id: str, versions: Sequence[str], hours: HourRange
+) -> list[dict[str, Any]]:
     """Failures by class, each with those of every version in their order; the most frequent first."""
     columns = ("hour", "agent_id", "agent_version", "error_class", "failures")
     found = look.of_key("errors", agent_id, hours, columns)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from health_assets.apps.serving.pages.incident_rows import seen_incidents
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.vocabulary import DIMENSIONS
 from health_assets.core.hours import HOUR, HourRange
 
@@ -30,7 +30,7 @@ CHANGES = (
 Row = dict[str, Any]
 
 
-def curve_of(look: Look, agent_id: str, hours: HourRange) -> tuple[list[Row], list[Row]]:
+def curve_of(look: ScopedHistory, agent_id: str, hours: HourRange) -> tuple[list[Row], list[Row]]:
     """Finds points of curves by hour, null where nothing is known; and what changed, with the hour before the first."""
     before = HourRange(hours.start - HOUR, hours.end)
     found = look.of("agents", agent_id, before, (*CURVE, *CHANGES))
@@ -75,7 +75,7 @@ def fall_of(curve: Sequence[Row]) -> Row | None:
     }
 
 
-def incidents_of(look: Look, agent_id: str) -> list[Row]:
+def incidents_of(look: ScopedHistory, agent_id: str) -> list[Row]:
     """The agent's incidents that opened before the end of the hour, open ones first, then the newest."""
     end = look.hour + HOUR
     own = [one for one in seen_incidents(look, agent_id).to_pylist() if one["opened_at"] <= end]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from health_assets.apps.serving.pages.agent_causes import errors_by_class
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.scoring.failure_causes import causes, error_sentence
 from health_assets.scoring.verdict import FAILING, SUSPECT, now_evidence, now_word
@@ -16,14 +16,14 @@ from health_assets.scoring.verdict import FAILING, SUSPECT, now_evidence, now_wo
 Row = Mapping[str, Any]
 
 
-def commonest_error(look: Look, agent_id: str, hours: HourRange) -> tuple[int, dict[str, Any]]:
+def commonest_error(look: ScopedHistory, agent_id: str, hours: HourRange) -> tuple[int, dict[str, Any]]:
     """The failures of some hours, and the most frequent error among them as `errors_by_class` tells it."""
     errors = errors_by_class(look, agent_id, hours)
     nothing = {"error": None, "failures": 0, "last_at": None, "last_run": None}
     return sum(one["failures"] for one in errors), errors[0] if errors else nothing
 
 
-def _good_before(look: Look, row: Row) -> set[tuple[str, str | None]]:
+def _good_before(look: ScopedHistory, row: Row) -> set[tuple[str, str | None]]:
     """Versions and models of runs that succeeded in the day before the trouble began."""
     before = HourRange(row["now_since"] - 24 * HOUR, row["now_since"])
     columns = ("hour", "agent_id", "agent_version", "model", "successes")
@@ -32,7 +32,7 @@ def _good_before(look: Look, row: Row) -> set[tuple[str, str | None]]:
     return {(dimension, run[column]) for run in runs for dimension, column in names.items()}
 
 
-def agent_now(look: Look, row: Row) -> dict[str, Any]:
+def agent_now(look: ScopedHistory, row: Row) -> dict[str, Any]:
     """Tell what an agent does now, and why where it is failing or suspect.
 
     Args:

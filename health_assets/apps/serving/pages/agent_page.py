@@ -28,15 +28,15 @@ from health_assets.apps.serving.pages.agent_last_hours import agent_now
 from health_assets.apps.serving.pages.agent_runs import runs_by, runs_of
 from health_assets.apps.serving.pages.agent_success import success_of
 from health_assets.apps.serving.pages.incident_rows import judged_to
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.release_rows import FOR_TEMPLATES, RELEASES_SHOWN, releases_of
 from health_assets.apps.serving.pages.rendering import LONGEST_NAME, shape
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.without_targets import runtime_without_target
 from health_assets.core.errors import HealthAssetsError
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.scoring.explanation import untested
 from health_assets.scoring.verdict import FAILING, SUSPECT, at_stake, last_runs, reservation
 from health_assets.systems.agent_drift.texts import sentence as drift_sentence
@@ -70,7 +70,7 @@ class WantedOfAgent:
     versions: tuple[str, ...] = ()
 
 
-def agent_page(look: Look, agent_id: str, wanted: WantedOfAgent) -> Page:
+def agent_page(look: ScopedHistory, agent_id: str, wanted: WantedOfAgent) -> Page:
     """Everything that is known of an agent at one hour.
 
     Raises:
@@ -151,13 +151,13 @@ def _worst_tool_first(tool: Mapping[str, Any]) -> tuple[float, int, str]:
     return -(tool["failure_share_at_least"] or 0), -tool["calls"], tool["tool"]
 
 
-def _drifts(look: Look, agent_id: str) -> list[dict[str, Any]]:
+def _drifts(look: ScopedHistory, agent_id: str) -> list[dict[str, Any]]:
     """In what the agent is worse than its own past at this hour."""
     rows = look.of("drifts", agent_id, HourRange.of(look.hour))
     return [{name: row[name] for name in OF_DRIFT} for row in sorted(rows, key=lambda row: -row["evidence"])]
 
 
-def _row(look: Look, agent_id: str) -> dict[str, Any]:
+def _row(look: ScopedHistory, agent_id: str) -> dict[str, Any]:
     """The agent's row of the hour; one whom the caller may not see looks like one that is not there."""
     if look.sees(agent_id):
         if rows := look.of("agents", agent_id, HourRange.of(look.hour)):
@@ -173,25 +173,25 @@ def _row(look: Look, agent_id: str) -> dict[str, Any]:
     raise NoAgentError("No agent of this name is known here; search for it on the page of the fleet.")
 
 
-def _window(look: Look) -> HourRange:
+def _window(look: ScopedHistory) -> HourRange:
     """The hours that the score is about."""
     return HourRange(look.hour - (look.window_hours - 1) * HOUR, look.hour + HOUR)
 
 
-def _with_data(look: Look, hours: HourRange) -> HourRange:
+def _with_data(look: ScopedHistory, hours: HourRange) -> HourRange:
     """The same hours from the first one on that the history has."""
     first = look.history.hours("agents")[0]
     return HourRange(max(hours.start, first), hours.end)
 
 
-def _incomplete(look: Look, window: HourRange, shown: HourRange) -> list[str]:
+def _incomplete(look: ScopedHistory, window: HourRange, shown: HourRange) -> list[str]:
     """Series of which hours are missing that have a score: there may be more of these than the page tells."""
     needed = dict.fromkeys(("events", "errors", "claims", "agent_sessions"), window)
     needed |= {"tools": HourRange.of(look.hour), "drifts": HourRange.of(look.hour), "runs": shown, "releases": shown}
     return [series for series, hours in needed.items() if not look.has_all(series, hours)]
 
 
-def _facts(look: Look, row: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(look: ScopedHistory, row: Mapping[str, Any]) -> dict[str, Any]:
     names = (
         "agent_id", "state", "is_provisional", "health_score", "points_at_stake", "n", "n_full", "failures",
         "hours_covered", "status", "last_healthy_at", "uptime_seconds", "calibration_trend", "latency_p50_ms",
@@ -235,7 +235,7 @@ def _doubts(row: Mapping[str, Any], window_hours: int) -> list[str]:
     return doubts
 
 
-def _untested(look: Look, row: Mapping[str, Any]) -> str:
+def _untested(look: ScopedHistory, row: Mapping[str, Any]) -> str:
     """The points that could not be lost, and how a runtime moved of which none is expected; "" where all could be."""
     if not at_stake(row):
         return ""
@@ -250,7 +250,7 @@ def _meanwhile(marks: list[dict[str, Any]], since: datetime) -> list[dict[str, A
     return [mark for mark in marks if mark["at"] >= since and mark["kind"] != "incident"][:3]
 
 
-def _sessions(look: Look, agent_id: str, window: HourRange) -> dict[str, Any]:
+def _sessions(look: ScopedHistory, agent_id: str, window: HourRange) -> dict[str, Any]:
     """The newest scores of the sessions of the window, the least reliable first; those that nobody evaluated last."""
     newest: dict[str, dict[str, Any]] = {}
     for row in look.sessions_of(agent_id, window).to_pylist():

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.utc_times import without_zone
 from health_assets.core.hours import HourRange
 
@@ -19,7 +19,7 @@ SUMS = (
 DAYS = "%Y-%m-%d"
 
 
-def runs_of(look: Look, agent_id: str, hours: HourRange) -> pa.Table:
+def runs_of(look: ScopedHistory, agent_id: str, hours: HourRange) -> pa.Table:
     """The agent's rows of `runs`, with `day`; maybe none."""
     runs = look.history.of("runs", agent_id, hours)
     if not runs.num_rows:

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.agent_drift.expected_range import NEEDED_HOURS, expected_success
 
 COUNTED = ("hour", "agent_id", "hour_executions", "hour_successes")
 
 
-def success_of(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, Any]]:
+def success_of(look: ScopedHistory, agent_id: str, hours: HourRange) -> list[dict[str, Any]]:
     """Finds points of the curve, an hour each; a rate is null where nothing ran or nothing is there to compare with."""
     margin = look.history.facts.get("comparison_margin")  # not in a history that an earlier version copied
     if margin is None or not hours:

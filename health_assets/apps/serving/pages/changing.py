@@ -18,8 +18,8 @@ from health_assets.apps.serving.answers import Answer
 from health_assets.apps.serving.audit import UnwritableLogError, audited
 from health_assets.apps.serving.client import WRITER, Reader, ReaderError
 from health_assets.apps.serving.forms import END_SILENCE, SILENCES, Form
-from health_assets.apps.serving.history.keeper import Keeper
 from health_assets.apps.serving.history.reading import History
+from health_assets.apps.serving.history.updater import Updater
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.page_service import Pages
 from health_assets.apps.serving.pages.signing import (
@@ -69,14 +69,14 @@ class Changes:
 
     Args:
         settings: the warehouse, and where changes are noted.
-        keeper: brings what was changed into the history.
+        updater: brings what was changed into the history.
         pages: makes the pages that answer.
         on_fault: told in a sentence, for the operator, why a change could not be made.
     """
 
-    def __init__(self, settings: Settings, keeper: Keeper, pages: Pages, on_fault: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, updater: Updater, pages: Pages, on_fault: Callable[[str], None]) -> None:
         self._settings = settings
-        self._keeper = keeper
+        self._updater = updater
         self._pages = pages
         self._on_fault = on_fault
         self._turn = threading.Lock()
@@ -132,7 +132,7 @@ class Changes:
         }
         made = self._made(asked, "alerts silence", {"silence": wanted}, wanted, again)
         if not isinstance(made, Refused):
-            self._keeper.catch_up(lambda history: _has(history, made, is_ended=False), SHOWN_WITHIN_S)
+            self._updater.catch_up(lambda history: _has(history, made, is_ended=False), SHOWN_WITHIN_S)
         return made
 
     def end_silence(self, asked: Asked, form: Form) -> Answer:
@@ -140,7 +140,7 @@ class Changes:
         if (refusal := self._refusal(asked, form)) is not None:
             return refusal
         silence_id = form.one("silence_id")
-        known = {one.silence_id: one for one in known_silences(self._keeper.history)}
+        known = {one.silence_id: one for one in known_silences(self._updater.history)}
         found = known.get(silence_id)
         if found is None or found.is_over(datetime.now(UTC)):
             return self._shown(asked, Draft(), Refused(sentence=NO_SILENCE, status=409))
@@ -150,7 +150,7 @@ class Changes:
         made = self._made(asked, "alerts unsilence", {"end": silence_id}, {"silence": silence_id}, again)
         if isinstance(made, Refused):
             return self._shown(asked, Draft(), made)
-        self._keeper.catch_up(lambda history: _has(history, made, is_ended=True), SHOWN_WITHIN_S)
+        self._updater.catch_up(lambda history: _has(history, made, is_ended=True), SHOWN_WITHIN_S)
         return led_to(f"{SILENCES}?done={made}")
 
     def _refusal(self, asked: Asked, form: Form) -> Answer | None:

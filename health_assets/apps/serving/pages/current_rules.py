@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from health_assets.apps.serving.history.copying_rules import Rules
 from health_assets.apps.serving.ownership import Ownership
-from health_assets.apps.serving.pages.memory import Memory
+from health_assets.apps.serving.pages.result_cache import ResultCache
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.file_stamps import Stamp, stamp
 from health_assets.core.settings import Settings
@@ -25,7 +25,7 @@ class Known:
     """Rules, and what pages remember while these hold."""
 
     rules: Rules
-    memory: Memory
+    memory: ResultCache
 
 
 class CurrentRules:
@@ -55,7 +55,9 @@ class CurrentRules:
                 if self._known is None:
                     raise NoRulesError("The targets file cannot be used; the server's log says why.") from None
             else:
-                self._known = Known(Rules(ownership, self._settings), Memory())  # what somebody may see has changed
+                self._known = Known(
+                    Rules(ownership, self._settings), ResultCache()
+                )  # what somebody may see has changed
             self._read = seen
         assert self._known is not None
         return self._known

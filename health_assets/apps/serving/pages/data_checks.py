@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.utc_times import without_zone
 from health_assets.core.hours import HOUR, HourRange
 
@@ -24,7 +24,7 @@ LINES_ARE_LOST = "every_line_is_still_there"
 """The check that fails where lines of logs are lost for good."""
 
 
-def checked_hours(look: Look, days: int) -> HourRange:
+def checked_hours(look: ScopedHistory, days: int) -> HourRange:
     """The hours of so many days up to the one that is looked at, without those before the first check of all."""
     asked = look.back(days)
     checks = look.history.whole("checks")
@@ -32,7 +32,7 @@ def checked_hours(look: Look, days: int) -> HourRange:
     return HourRange(min(max(asked.start, first or asked.start), look.hour), asked.end)
 
 
-def checks_of(look: Look, hours: HourRange) -> list[dict[str, Any]]:
+def checks_of(look: ScopedHistory, hours: HourRange) -> list[dict[str, Any]]:
     """The checks that were looked at in these hours, a check a dict: failed ones first, the newest failures first.
 
     Returns:
@@ -101,7 +101,7 @@ def _outcome(cells: str, start: datetime) -> dict[str, Any]:
     }
 
 
-def _rows(look: Look, hours: HourRange) -> pa.Table:
+def _rows(look: ScopedHistory, hours: HourRange) -> pa.Table:
     """The outcomes of these hours, by hour."""
     checks = look.history.whole("checks")
     if checks is None:
@@ -140,7 +140,7 @@ def kept_ones(checks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def by_hour(look: Look, hours: HourRange) -> list[dict[str, Any]]:
+def by_hour(look: ScopedHistory, hours: HourRange) -> list[dict[str, Any]]:
     """Every outcome of these hours, a check and hour a dict; counts of rows where nothing is hidden from the caller."""
     hidden = () if look.hides_nothing else ("element_count", "unexpected_count")
     rows = _rows(look, hours)

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.data_hours import command
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR
 from health_assets.core.systems import FIRST_FORMULA_VERSION
 
 
-def formulas_of(look: Look) -> list[dict[str, Any]]:
+def formulas_of(look: ScopedHistory) -> list[dict[str, Any]]:
     """The scoring systems, a system a dict, those with hours of another version first.
 
     Returns:

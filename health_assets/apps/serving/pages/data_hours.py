@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR, HourRange, contiguous, floor_hour
 
 SCORES = "agent_health"
@@ -25,7 +25,7 @@ TO_RUN = ("missing", "late", "partial")
 HOUR_UNIT = pa.timestamp("us", "UTC")
 
 
-def hours_of(look: Look) -> list[dict[str, Any]]:
+def hours_of(look: ScopedHistory) -> list[dict[str, Any]]:
     """Every hour of the history up to now, an hour a dict, ascending.
 
     Its state is `materialized`; `empty`, that is materialized, and no line of any log is of it; `partial`: it has
@@ -118,7 +118,7 @@ def _by_hour(rows: pa.Table, column: str) -> dict[datetime, Any]:
     return dict(zip(rows.column("hour").to_pylist(), rows.column(column).to_pylist(), strict=True))
 
 
-def _lacking(look: Look, made: pa.Table, span: HourRange) -> dict[datetime, list[str]]:
+def _lacking(look: ScopedHistory, made: pa.Table, span: HourRange) -> dict[datetime, list[str]]:
     """By hour, the assets that it lacks, of those that an earlier hour has: a new asset need not have old hours."""
     wanted = look.history.facts.get("declared", {}).get("assets", [])
     hours = made.column("hour").cast(HOUR_UNIT)
@@ -147,14 +147,14 @@ def without_path(reason: str, source_file: str) -> str:
     return after if mark and before.startswith("cannot read the raw log ") else reason
 
 
-def last_days(look: Look, hours: Iterable[dict[str, Any]], days: int) -> list[dict[str, Any]]:
+def last_days(look: ScopedHistory, hours: Iterable[dict[str, Any]], days: int) -> list[dict[str, Any]]:
     """The hours of so many days up to the one that is looked at; at the newest, up to the last that is due."""
     due = _due(look)
     end = max(look.hour, due) if look.is_newest else look.hour
     return [one for one in hours if end - timedelta(days=days) < one["hour"] <= end]
 
 
-def missing_hours(look: Look, days: int) -> list[datetime]:
+def missing_hours(look: ScopedHistory, days: int) -> list[datetime]:
     """Hours of so many days that should have scores by now and have none; what has yet to be copied is not missing.
 
     They are those that `hours_of` tells no time of, without looking at each hour of the history.
@@ -169,7 +169,7 @@ def missing_hours(look: Look, days: int) -> list[datetime]:
     return [hour for hour in back if first <= hour <= due and hour not in there]
 
 
-def _scored(look: Look) -> tuple[datetime, frozenset[datetime]] | None:
+def _scored(look: ScopedHistory) -> tuple[datetime, frozenset[datetime]] | None:
     """The first hour that there may be, and those that have scores; None where none has."""
     made = look.history.whole("materialized")
     first = look.history.facts.get("first_hour")
@@ -180,6 +180,6 @@ def _scored(look: Look) -> tuple[datetime, frozenset[datetime]] | None:
     return (begin, frozenset(there)) if there else None
 
 
-def _due(look: Look) -> datetime:
+def _due(look: ScopedHistory) -> datetime:
     """The newest hour that should have scores by now."""
     return floor_hour(look.now - look.late_after) - HOUR

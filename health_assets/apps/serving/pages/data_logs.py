@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.data_hours import without_path
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR
 
 SAMPLES_SHOWN = 3
@@ -24,7 +24,7 @@ STATES = ("unreadable", "gone", "rejected", "odd", "read", "copy")
 """States of files, the worst first."""
 
 
-def rejected_of(look: Look, text: str) -> list[dict[str, Any]]:
+def rejected_of(look: ScopedHistory, text: str) -> list[dict[str, Any]]:
     """The reasons for which lines of the last 7 days were rejected, the most frequent ones of the last day first.
 
     Args:
@@ -62,7 +62,7 @@ def _is_found(text: str, *among: str) -> bool:
     return not text or any(text.casefold() in one.casefold() for one in among)
 
 
-def samples_of(look: Look, text: str) -> list[dict[str, Any]]:
+def samples_of(look: ScopedHistory, text: str) -> list[dict[str, Any]]:
     """The samples of rejected lines, a sample a dict with the counts of its reason."""
     return [
         {**{name: value for name, value in one.items() if name != "samples"}, **sample}
@@ -71,7 +71,7 @@ def samples_of(look: Look, text: str) -> list[dict[str, Any]]:
     ]
 
 
-def lines_of(look: Look, days: int) -> int:
+def lines_of(look: ScopedHistory, days: int) -> int:
     """The lines of so many days that were rejected."""
     rows = look.history.between("rejected", look.back(days))
     if not rows.num_rows:
@@ -79,7 +79,7 @@ def lines_of(look: Look, days: int) -> int:
     return pc.sum(rows.filter(pc.equal(rows.column("place"), 0)).column("lines")).as_py() or 0
 
 
-def files_of(look: Look) -> pa.Table:
+def files_of(look: ScopedHistory) -> pa.Table:
     """The raw logs, worst first: those that cannot be read, are gone, or hold rejected lines; then the newest.
 
     Where something is hidden from the caller those of a state are in the order of their names: any other would tell
@@ -120,7 +120,7 @@ def of_name(files: pa.Table, text: str) -> pa.Table:
     return files.filter(pc.match_substring(files.column("source_file"), text, ignore_case=True))
 
 
-def told_files(look: Look, files: pa.Table) -> list[dict[str, Any]]:
+def told_files(look: ScopedHistory, files: pa.Table) -> list[dict[str, Any]]:
     """Some files, a file a dict.
 
     Returns:

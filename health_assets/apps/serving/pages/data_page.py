@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from health_assets.apps.serving.pages import data_checks, data_formulas, data_hours, data_logs
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR
-from health_assets.core.wording import counted
 
 Part = Literal["checks", "rejected", "files", "hours", "formulas"]
 Days = Literal["2", "7"]
@@ -56,7 +56,7 @@ class WantedData:
     part: Part | None = None
 
 
-def data_page(look: Look, wanted: WantedData) -> Page:
+def data_page(look: ScopedHistory, wanted: WantedData) -> Page:
     """Whether the data is complete at one hour, and what speaks against it."""
     if wanted.part is not None:
         rows = _whole(look, wanted)[wanted.part]()
@@ -109,7 +109,7 @@ def data_page(look: Look, wanted: WantedData) -> Page:
     return Page(name="data", title="Data", data=data, listing="hours", shown=shown)
 
 
-def _whole(look: Look, wanted: WantedData) -> dict[Part, Callable[[], list[dict[str, Any]]]]:
+def _whole(look: ScopedHistory, wanted: WantedData) -> dict[Part, Callable[[], list[dict[str, Any]]]]:
     """Every part as a list of dicts, not by pages; what is not the caller's to see has no rows."""
     hours = data_checks.checked_hours(look, int(wanted.days))
     return {
@@ -127,7 +127,7 @@ def _paged(rows: Sequence[dict[str, Any]], page: int) -> list[dict[str, Any]]:
     return list(rows[(page - 1) * ROWS_PER_PAGE : page * ROWS_PER_PAGE])
 
 
-def _answer(look: Look, hours: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _answer(look: ScopedHistory, hours: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Whether the data is complete, in a sentence, with what is missing, and what else speaks against it."""
     recent = data_hours.last_days(look, hours, ANSWER_DAYS)
     counts = data_hours.counts_of(recent)

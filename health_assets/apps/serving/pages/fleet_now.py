@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.agent_last_hours import commonest_error
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
-from health_assets.core.wording import counted
 from health_assets.scoring.verdict import FAILING, NOW, NOW_FIRST, PROVISIONAL, SUSPECT, now_evidence, now_word
 
 AGENTS_SHOWN = 8
@@ -57,7 +57,7 @@ def in_order(agents: pa.Table) -> pa.Table:
     return agents.take(pc.sort_indices(keys, sort_keys=order))
 
 
-def now_of_fleet(look: Look, agents: pa.Table) -> dict[str, Any]:
+def now_of_fleet(look: ScopedHistory, agents: pa.Table) -> dict[str, Any]:
     """The agents now: how many by verdict, how many spent their budgets, and the first few of both.
 
     Args:
@@ -97,7 +97,7 @@ def _sentence(counts: dict[str, int], *, is_present: bool) -> str:
     return f"No agent {one} failing {when}"
 
 
-def _told(look: Look, row: dict[str, Any], *, is_copied: bool) -> dict[str, Any]:
+def _told(look: ScopedHistory, row: dict[str, Any], *, is_copied: bool) -> dict[str, Any]:
     """An agent of the list, with the most frequent error of the hour; `failures` is null unless errors are copied."""
     failures, worst = commonest_error(look, row["agent_id"], HourRange.of(look.hour))
     return {

@@ -19,9 +19,9 @@ from health_assets.apps.serving.pages.data_hours import missing_hours
 from health_assets.apps.serving.pages.fleet_now import STANDINGS, in_order, now_of_fleet, with_standing
 from health_assets.apps.serving.pages.incident_rows import judged_to, open_incidents
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import curve_rows, squares
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.without_targets import fleet_without_targets
 from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.systems.agent_health_model.names import STATES
@@ -85,7 +85,7 @@ class Wanted:
         return not self.text and self.state is None and self.of is None
 
 
-def fleet_page(look: Look, wanted: Wanted) -> Page:
+def fleet_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """The fleet at one hour."""
     agents = _urgent_first(look)
     found = agents if wanted.is_everybody else _kept(look, wanted, "found", lambda: _found(agents, wanted))
@@ -120,12 +120,12 @@ def fleet_page(look: Look, wanted: Wanted) -> Page:
     return Page(name="fleet", title="Fleet", data=data, listing="listed", shown=shown)
 
 
-def _kept(look: Look, wanted: Wanted, what: Hashable, make: Callable[[], T]) -> T:
+def _kept(look: ScopedHistory, wanted: Wanted, what: Hashable, make: Callable[[], T]) -> T:
     """Remember what `make` derives from the agents asked for; not for a search, which hardly anybody repeats."""
     return make() if wanted.text else look.remembered((what, wanted.whom), make)
 
 
-def _urgent_first(look: Look) -> pa.Table:
+def _urgent_first(look: ScopedHistory) -> pa.Table:
     """The agents of the hour that the caller sees, the most urgent first."""
 
     def sort() -> pa.Table:
@@ -203,7 +203,7 @@ def _squares_each(sizes: list[int]) -> list[int]:
     return shares
 
 
-def _fleet(look: Look, agents: pa.Table) -> dict[str, Any]:
+def _fleet(look: ScopedHistory, agents: pa.Table) -> dict[str, Any]:
     """The mean score now and before, and its curve; for who does not see every agent only the mean of those it sees.
 
     A mean that holds an agent which the caller does not see would tell that one's score to who subtracts the others.
@@ -230,7 +230,7 @@ def _fleet(look: Look, agents: pa.Table) -> dict[str, Any]:
     return {"score": now, "curve": curve, "changes": changes}
 
 
-def _worse(look: Look, agents: pa.Table, days: int) -> list[dict[str, Any]] | None:
+def _worse(look: ScopedHistory, agents: pa.Table, days: int) -> list[dict[str, Any]] | None:
     """The agents whose score fell most since so many days ago; None where there is no such hour to compare with."""
     before = look.of_all("agents", look.hour - timedelta(days=days), ("agent_id", "health_score"))
     if not before.num_rows or not agents.num_rows:
@@ -245,7 +245,7 @@ def _worse(look: Look, agents: pa.Table, days: int) -> list[dict[str, Any]] | No
     return worst.to_pylist()
 
 
-def _trust(look: Look) -> dict[str, Any]:
+def _trust(look: ScopedHistory) -> dict[str, Any]:
     """The reasons to doubt the numbers: open incidents, missing or late hours, rejected lines, failed checks."""
     since = look.hour - timedelta(hours=23)
     opened = open_incidents(look, agents_first=True)
@@ -260,7 +260,7 @@ def _trust(look: Look) -> dict[str, Any]:
     }
 
 
-def _rejected(look: Look) -> int | None:
+def _rejected(look: ScopedHistory) -> int | None:
     """Rejected lines of 24 hours, from samples, of which each reason has several; None while these are not copied."""
     if not look.has_all("rejected", look.back(1)):
         return None
@@ -268,7 +268,7 @@ def _rejected(look: Look) -> int | None:
     return sum(one["lines"] for one in samples if one["place"] == 0)
 
 
-def _failed(look: Look, since: Any) -> int | None:
+def _failed(look: ScopedHistory, since: Any) -> int | None:
     checks = look.history.whole("checks")
     if checks is None:
         return None

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from health_assets.apps.serving.gate import ASKED
+from health_assets.apps.serving.middleware import ASKED
 from health_assets.apps.serving.pages.incidents_page import Days, Wanted, incident_page, incidents_page
 from health_assets.apps.serving.pages.lists import most_rows
 from health_assets.apps.serving.pages.page_routes import Hour, How, PageNumber, Text

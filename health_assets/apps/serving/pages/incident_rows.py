@@ -17,19 +17,19 @@ import pyarrow.compute as pc
 
 from health_assets.apps.alerts.rules import SEVERITIES
 from health_assets.apps.alerts.silences import AGENT
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR
 
 URGENCY = [("place", "ascending"), ("opened_at", "descending"), ("incident_id", "ascending")]
 """The order of open incidents: the worst and latest first."""
 
 
-def as_of(look: Look) -> datetime:
+def as_of(look: ScopedHistory) -> datetime:
     """The time of which incidents are shown: now, or the end of the hour that is looked back to."""
     return look.now if look.is_newest else look.hour + HOUR
 
 
-def judged_to(look: Look) -> datetime | None:
+def judged_to(look: ScopedHistory) -> datetime | None:
     """The end of the newest hour that was judged; None where none was, as without rules."""
     hours = look.history.whole("materialized")
     if hours is None or not hours.num_rows:
@@ -38,7 +38,7 @@ def judged_to(look: Look) -> datetime | None:
     return None if newest is None else newest + HOUR
 
 
-def seen_incidents(look: Look, agent_id: str | None = None) -> pa.Table:
+def seen_incidents(look: ScopedHistory, agent_id: str | None = None) -> pa.Table:
     """The incidents that had opened by then, with `is_open` and the `place` of the severity; maybe no column at all.
 
     Args:
@@ -60,7 +60,7 @@ def seen_incidents(look: Look, agent_id: str | None = None) -> pa.Table:
     return rows.append_column("is_open", is_open).append_column("place", place)
 
 
-def open_incidents(look: Look, *, agents_first: bool = False) -> pa.Table:
+def open_incidents(look: ScopedHistory, *, agents_first: bool = False) -> pa.Table:
     """The incidents that are open, the worst and latest first.
 
     Args:
@@ -77,7 +77,7 @@ def open_incidents(look: Look, *, agents_first: bool = False) -> pa.Table:
     return pa.concat_tables([found.filter(is_agent), found.filter(pc.invert(is_agent))])
 
 
-def _by_then(look: Look, rows: pa.Table, column: str) -> pa.Table:
+def _by_then(look: ScopedHistory, rows: pa.Table, column: str) -> pa.Table:
     """The rows of which something had happened at the time that is looked back to."""
     if look.is_newest:  # whatever clock wrote them
         return rows
@@ -85,7 +85,7 @@ def _by_then(look: Look, rows: pa.Table, column: str) -> pa.Table:
     return rows.filter(pc.less_equal(moments, pa.scalar(as_of(look), moments.type)))
 
 
-def _visible(look: Look, rows: pa.Table) -> pa.Table:
+def _visible(look: ScopedHistory, rows: pa.Table) -> pa.Table:
     kinds = rows.column("subject_kind")
     is_agent = pc.equal(kinds, AGENT)
     agents = rows.filter(is_agent)
@@ -108,7 +108,7 @@ def hushed_among(incidents: pa.Table) -> pa.Array:
     return incidents.filter(is_hushed).column("incident_id").combine_chunks()
 
 
-def deliveries_of(look: Look, incident_ids: Collection[str]) -> dict[str, list[dict[str, Any]]]:
+def deliveries_of(look: ScopedHistory, incident_ids: Collection[str]) -> dict[str, list[dict[str, Any]]]:
     """Messages about these incidents, sent or to be sent, by incident, in the order in which they were written."""
     rows, incidents = look.history.whole("deliveries"), look.history.whole("incidents")
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -24,8 +24,8 @@ from health_assets.apps.serving.pages.incident_rows import (
     told_of,
 )
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.utc_times import without_zone
 from health_assets.core.errors import HealthAssetsError
 
@@ -58,7 +58,7 @@ class Wanted:
     most: int = ROWS_PER_PAGE
 
 
-def incidents_page(look: Look, wanted: Wanted) -> Page:
+def incidents_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """The open incidents, the worst and latest first, and then those that were over lately, the latest first."""
     seen = seen_incidents(look)
     found = _found(seen, wanted)
@@ -89,7 +89,7 @@ def incidents_page(look: Look, wanted: Wanted) -> Page:
     return Page(name="incidents", title="Incidents", data=data, listing="listed", shown=shown)
 
 
-def incident_page(look: Look, incident_id: str) -> Page:
+def incident_page(look: ScopedHistory, incident_id: str) -> Page:
     """One incident.
 
     Raises:
@@ -173,7 +173,7 @@ def _names(rows: pa.Table, column: str) -> list[str]:
     return sorted(pc.unique(rows.column(column)).to_pylist()) if rows.num_rows else []
 
 
-def _undelivered(look: Look, seen: pa.Table) -> list[dict[str, Any]]:
+def _undelivered(look: ScopedHistory, seen: pa.Table) -> list[dict[str, Any]]:
     """By channel, how many notices of these incidents wait, and why; those that a silence keeps do not."""
     rows = look.history.whole("deliveries")
     if rows is None or not rows.num_rows or not seen.num_rows:

@@ -9,8 +9,8 @@ hidden, like the text of a rejected line.
 from dataclasses import dataclass
 from typing import Any
 
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 
 SENTENCES = {
     "same": "The file is as it was when it was loaded.",
@@ -41,7 +41,7 @@ class Wanted:
     why_not: str | None = None
 
 
-def line_page(look: Look, wanted: Wanted) -> Page:
+def line_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """One line of a raw log."""
     line = wanted.line if look.shows_lines else None
     state = line["state"] if line else None

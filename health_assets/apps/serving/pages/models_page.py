@@ -9,9 +9,9 @@ place of numbers, as the API says it.
 
 from typing import Any
 
-from health_assets.apps.serving.doors import NO_AGGREGATES
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.auth import NO_AGGREGATES
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.model_tracker import best_of
 from health_assets.systems.model_health.texts import CAVEAT
 
@@ -27,7 +27,7 @@ LISTED = (
 )  # fmt: skip
 
 
-def models_page(look: Look) -> Page:
+def models_page(look: ScopedHistory) -> Page:
     """All models at one hour."""
     data: dict[str, Any] = {
         "hour": look.hour,
@@ -76,13 +76,13 @@ def _best(models: list[dict[str, Any]]) -> str | None:
     return best_of({one["model"]: one["health_score"] for one in models}, [one["model"] for one in in_order])
 
 
-def _fallbacks(look: Look) -> list[dict[str, Any]]:
+def _fallbacks(look: ScopedHistory) -> list[dict[str, Any]]:
     """The rows of `model_fallback` with a failed call, most failed ones first."""
     rows = [row for row in look.at("fallbacks").to_pylist() if row["failures"]]
     return sorted(rows, key=lambda row: (-row["failures"], row["model"], row["alternative"]))[:FALLBACKS]
 
 
-def _curve(look: Look, drawn: list[str]) -> list[dict[str, Any]]:
+def _curve(look: ScopedHistory, drawn: list[str]) -> list[dict[str, Any]]:
     """The scores of some models hour by hour, under `m0`, `m1`, …; null where one has none that may be shown."""
     places = {name: f"m{place}" for place, name in enumerate(drawn)}
     scores: dict[Any, dict[str, float]] = {}

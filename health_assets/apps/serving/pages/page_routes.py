@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from health_assets.apps.serving.gate import ASKED
+from health_assets.apps.serving.middleware import ASKED
 from health_assets.apps.serving.pages import releases_page as releases_module
 from health_assets.apps.serving.pages import session_page as session_module
 from health_assets.apps.serving.pages import sessions_page as sessions_module
@@ -23,7 +23,6 @@ from health_assets.apps.serving.pages.fleet_page import Group, Sort, Wanted, fle
 from health_assets.apps.serving.pages.line_page import Wanted as WantedLine
 from health_assets.apps.serving.pages.line_page import line_page
 from health_assets.apps.serving.pages.lists import most_rows
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.models_page import models_page
 from health_assets.apps.serving.pages.page import Format, Page
 from health_assets.apps.serving.pages.page_service import Pages
@@ -35,6 +34,7 @@ from health_assets.apps.serving.pages.reliability_page import Kind as Reliabilit
 from health_assets.apps.serving.pages.reliability_page import Sort as ReliabilitySort
 from health_assets.apps.serving.pages.reliability_page import TaskSort, reliability_page
 from health_assets.apps.serving.pages.reliability_page import Wanted as ReliabilityWanted
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.session_page import session_page
 from health_assets.apps.serving.pages.sessions_page import Show as ShowSessions
 from health_assets.apps.serving.pages.sessions_page import Sort as SessionSort
@@ -119,7 +119,7 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
     ) -> Response:
         """The causes of an agent's score: the points it lost, the executions that cost them, and what changed."""
 
-        def made(look: Look) -> Page:
+        def made(look: ScopedHistory) -> Page:
             other = parse_hour(against) if against else None
             return agent_page(
                 look, agent_id, WantedOfAgent(days=int(days), against=other, versions=_named(versions or []))

@@ -12,24 +12,24 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
 from health_assets.apps.serving.answers import Answer, answer, is_not_modified, not_modified
-from health_assets.apps.serving.doors import Caller
-from health_assets.apps.serving.history.keeper import Keeper
+from health_assets.apps.serving.auth import Caller
 from health_assets.apps.serving.history.reading import History, LostFileError
+from health_assets.apps.serving.history.updater import Updater
 from health_assets.apps.serving.pages.current_rules import CurrentRules, NoRulesError
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import HTML, Format, Page
 from health_assets.apps.serving.pages.rendering import prepare
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.sent_pages import SentPages
 from health_assets.apps.serving.pages.signing import MAY_READ_NOTHING, may_change, own_page, sign_in_page
 from health_assets.apps.serving.service import Asked
-from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import parse_hour
 from health_assets.core.settings import Settings
 
 T = TypeVar("T")
-Make = Callable[[Look], Page]
+Make = Callable[[ScopedHistory], Page]
 POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -69,16 +69,16 @@ class Pages:
 
     Args:
         settings: the targets, and after what time an hour is late.
-        keeper: holds the history.
+        updater: holds the history.
         has_tokens: whether anybody can sign in.
         anonymous: what a caller without a token sees.
     """
 
     def __init__(
-        self, settings: Settings, keeper: Keeper, *, has_tokens: bool = False, anonymous: View = EVERYBODYS
+        self, settings: Settings, updater: Updater, *, has_tokens: bool = False, anonymous: AccessScope = EVERYBODYS
     ) -> None:
         self._settings = settings
-        self._keeper = keeper
+        self._updater = updater
         self._has_tokens = has_tokens
         self._anonymous = anonymous
         self._at_once = threading.BoundedSemaphore(MOST_AT_ONCE)
@@ -94,7 +94,7 @@ class Pages:
             hour: the hour to look at, as text; None for the newest.
             how: in which of the three ways.
         """
-        made_of = self._made_of(self._keeper.history)
+        made_of = self._made_of(self._updater.history)
         if (unchanged := self._unchanged(asked, how, made_of)) is not None:
             return unchanged
         with self._at_once:
@@ -131,7 +131,7 @@ class Pages:
             rules = self._rules.now().rules.fingerprint
         return history.version, history.missing, rules, datetime.now(UTC).replace(second=0, microsecond=0)
 
-    def seen(self, asked: Asked, find: Callable[[Look], T], hour: str | None = None) -> T:
+    def seen(self, asked: Asked, find: Callable[[ScopedHistory], T], hour: str | None = None) -> T:
         """Something that is found in what the caller sees; whether it may read is asked before.
 
         Args:
@@ -157,7 +157,7 @@ class Pages:
             HealthAssetsError: there is nothing yet.
         """
         prepare()
-        for view in (self._anonymous, View(is_full=True)):
+        for view in (self._anonymous, AccessScope(is_full=True)):
             asked = Asked(headers=[], caller=Caller(name=None, standing="read", view=view))
             look = self._look(asked, None, history)
             self._written(asked, make(look), "html", look)
@@ -165,7 +165,7 @@ class Pages:
     def forget_older(self) -> None:
         """Forget what was remembered of what the history was before."""
         with suppress(NoRulesError):
-            self._rules.now().memory.forget_before(self._keeper.history.version)
+            self._rules.now().memory.forget_before(self._updater.history.version)
 
     def alone(self, asked: Asked, page: Page) -> Answer:
         """A page that shows nothing of the history, as HTML."""
@@ -177,27 +177,27 @@ class Pages:
             return NO_TOKENS
         return asked.caller.fault or (SIGN_IN if asked.caller.name is None else MAY_READ_NOTHING)
 
-    def _look(self, asked: Asked, hour: str | None, history: History | None = None) -> Look:
+    def _look(self, asked: Asked, hour: str | None, history: History | None = None) -> ScopedHistory:
         """The part of the history that the caller sees.
 
         Args:
             asked: the request.
             hour: the hour to look at, as text; None for the newest.
-            history: another one than that of the keeper.
+            history: another one than that of the updater.
 
         Raises:
             NothingYetError: there is nothing yet.
             HealthAssetsError: there is nothing of that hour.
         """
-        history = history or self._keeper.history
+        history = history or self._updater.history
         newest = history.newest("agents")
         if newest is None:
-            raise NothingYetError(NOTHING_YET if self._keeper.is_empty else LOADING)
+            raise NothingYetError(NOTHING_YET if self._updater.is_empty else LOADING)
         wanted = parse_hour(hour) if hour else newest
         if wanted != newest and wanted not in set(history.hours("agents")):
             raise HealthAssetsError(f"There is nothing of {wanted:%Y-%m-%d %H:%M} UTC here.")
         known = self._rules.now()
-        return Look(
+        return ScopedHistory(
             history=history,
             hour=wanted,
             view=asked.caller.view,
@@ -211,7 +211,7 @@ class Pages:
             may_change=may_change(asked.caller),
         )
 
-    def _written(self, asked: Asked, page: Page, how: Format, look: Look | None) -> Answer:
+    def _written(self, asked: Asked, page: Page, how: Format, look: ScopedHistory | None) -> Answer:
         frame: dict[str, Any] = {
             "signed_in": asked.caller.name,
             "csrf": asked.caller.csrf,
@@ -220,7 +220,7 @@ class Pages:
             "target": own_page(asked.target),
             "kept": _kept(own_page(asked.target)),
             "is_led_here": _is_led_here(asked),
-            "missing": self._keeper.history.missing,
+            "missing": self._updater.history.missing,
             "page_name": page.name,
             "retry_after_s": page.retry_after_s,
             "is_refreshed": look is not None and look.is_newest and page.status == 200 and page.name in REFRESHED,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HourRange
 from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
 from health_assets.systems.release_comparison.names import (
@@ -41,7 +41,7 @@ LEAST_RATIO = -0.999
 """A ratio of 0 has no logarithm."""
 
 
-def releases_of(look: Look, agent_id: str, hours: HourRange) -> list[dict[str, Any]]:
+def releases_of(look: ScopedHistory, agent_id: str, hours: HourRange) -> list[dict[str, Any]]:
     """The last word on each new version and model of an agent, the newest first, with its success rate by hour.
 
     Args:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pages_of
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.release_rows import FOR_TEMPLATES, release_of, with_changed_together
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.systems.release_comparison.comparisons import PAIR, by_pair, key_of
 from health_assets.systems.release_comparison.names import VERDICTS
 
@@ -42,7 +42,7 @@ class Wanted:
     most: int = ROWS_PER_PAGE
 
 
-def releases_page(look: Look, wanted: Wanted) -> Page:
+def releases_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """The releases that are compared at one hour, those that are worse in something first."""
     rows = look.at("releases")
     releases = look.remembered("releases, the worst first", lambda: _releases(rows))

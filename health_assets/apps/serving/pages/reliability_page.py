@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pages_of, sliced
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import part
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.errors import HealthAssetsError
 from health_assets.systems.reliability.names import OBSERVED
 
@@ -142,7 +142,7 @@ class Wanted:
     most: int = ROWS_PER_PAGE
 
 
-def reliability_page(look: Look, wanted: Wanted) -> Page:
+def reliability_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """The agents that repeat tasks, and these tasks, as the evaluation knows them.
 
     Raises:
@@ -261,7 +261,7 @@ def _squares(tasks: pa.Table, agents: list[dict[str, Any]]) -> dict[str, list[di
     return found
 
 
-def _curve(look: Look, agent_id: str, kind: Kind) -> list[dict[str, Any]]:
+def _curve(look: ScopedHistory, agent_id: str, kind: Kind) -> list[dict[str, Any]]:
     """The scores of an agent by tasks of a kind, of the last 30 days, a row an hour from the first that is known."""
     rows = look.of("reliability", agent_id, look.back(30), ("hour", "agent_id", "task_source", *CURVE))
     by_hour = {row["hour"]: row for row in rows if _kind(row["task_source"]) == kind}

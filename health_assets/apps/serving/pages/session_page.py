@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.session_timeline import Timeline
 from health_assets.apps.serving.pages.sessions_page import MOMENT, OF_RUNS
 from health_assets.core.errors import HealthAssetsError
@@ -50,7 +50,7 @@ class Wanted:
     why_not: str | None = None
 
 
-def session_page(look: Look, wanted: Wanted) -> Page:
+def session_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """One session by the end of the hour.
 
     Raises:
@@ -92,7 +92,7 @@ def session_page(look: Look, wanted: Wanted) -> Page:
     return Page(name="session", title=title, data=data, listing="traces", shown={"drawn": _drawn(traces, calls)})
 
 
-def _kept(look: Look, session_id: str) -> list[dict[str, Any]]:
+def _kept(look: ScopedHistory, session_id: str) -> list[dict[str, Any]]:
     """The session's rows in the history up to the hour, by hour; none where the caller may not see the newest."""
     first = min(look.history.hours("sessions"), default=look.hour)
     rows = look.history.of("sessions", session_id, HourRange(min(first, look.hour), look.back(1).end))
@@ -109,7 +109,7 @@ def _point(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _runs(score: Mapping[str, Any], look: Look) -> dict[str, Any]:
+def _runs(score: Mapping[str, Any], look: ScopedHistory) -> dict[str, Any]:
     """What is known of the session's runs without any signal; null where an earlier release copied the row."""
     runs = {name: score.get(name) for name in OF_RUNS}
     for name in (name for name, kind in OF_RUNS.items() if kind == MOMENT):
@@ -121,7 +121,7 @@ def _runs(score: Mapping[str, Any], look: Look) -> dict[str, Any]:
     return {**runs, "last_error": error, "duration_s": duration}
 
 
-def _trace(trace: dict[str, Any], score: Mapping[str, Any], look: Look) -> dict[str, Any]:
+def _trace(trace: dict[str, Any], score: Mapping[str, Any], look: ScopedHistory) -> dict[str, Any]:
     """A trace with moments as such, the signal that made its risk, and no error that the caller may not read."""
     moments = {
         name: datetime.fromisoformat(trace[name]) if trace[name] else None
@@ -178,7 +178,7 @@ def _verdict(score: Mapping[str, Any], metric: str, evaluated: int) -> dict[str,
     }
 
 
-def _call(call: dict[str, Any], look: Look) -> dict[str, Any]:
+def _call(call: dict[str, Any], look: ScopedHistory) -> dict[str, Any]:
     return {
         **call,
         "ended_at": datetime.fromisoformat(call["ended_at"]),

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of, rows_of_page
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR
 from health_assets.systems.session_scores.names import CALL_COUNTS
 
@@ -76,7 +76,7 @@ class Wanted:
     most: int = ROWS_PER_PAGE
 
 
-def sessions_page(look: Look, wanted: Wanted) -> Page:
+def sessions_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """The sessions of the last hours."""
     seen = look.remembered("sessions of the last hours", lambda: _seen(look))
     found = _found(seen.sessions, wanted)
@@ -106,13 +106,13 @@ class _Seen:
     bands: dict[str, int]
 
 
-def _seen(look: Look) -> _Seen:
+def _seen(look: ScopedHistory) -> _Seen:
     sessions, hours = _newest(look)
     in_order = _with_sums(look, sessions).sort_by(ORDER["failures"]) if sessions.num_rows else sessions
     return _Seen(sessions=in_order, hours=hours, counts=_counts(in_order), bands=_bands(in_order))
 
 
-def _newest(look: Look) -> tuple[pa.Table, int]:
+def _newest(look: ScopedHistory) -> tuple[pa.Table, int]:
     """Each session of the last hours by its newest row, and how many hours these are."""
     tables: list[pa.Table] = []
     rows = hours = 0
@@ -161,7 +161,7 @@ def _scored(sessions: pa.Table) -> pa.Table:
     return sessions
 
 
-def _with_sums(look: Look, sessions: pa.Table) -> pa.Table:
+def _with_sums(look: ScopedHistory, sessions: pa.Table) -> pa.Table:
     """The sessions with what orders need besides, and no error that the caller may not read."""
     started, ended = (sessions.column(name).cast(MOMENT) for name in ("first_started_at", "last_ended_at"))
     duration_us = pc.subtract(ended.cast(pa.int64()), started.cast(pa.int64()))

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from health_assets.apps.serving.forms import FORM, SIGN_IN, SIGN_OUT, is_tls
-from health_assets.apps.serving.gate import ASKED
+from health_assets.apps.serving.middleware import ASKED
 from health_assets.apps.serving.pages.signing import MOST_TARGET, Signing
 from health_assets.apps.serving.routes import response_of
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from health_assets.apps.serving.answers import Answer
-from health_assets.apps.serving.doors import Caller, Doors
+from health_assets.apps.serving.auth import Auth, Caller
 from health_assets.apps.serving.forms import Form
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.rate_limit import RateLimit
@@ -76,19 +76,19 @@ class Signing:
     """Answers the forms to sign in and out.
 
     Args:
-        doors: knows the tokens, and keeps the sessions.
+        auth: knows the tokens, and keeps the sessions.
         show: makes an answer of a page.
     """
 
-    def __init__(self, doors: Doors, show: Callable[[Asked, Page], Answer]) -> None:
-        self._doors = doors
+    def __init__(self, auth: Auth, show: Callable[[Asked, Page], Answer]) -> None:
+        self._auth = auth
         self._show = show
         self._tries = RateLimit(TRIES_PER_S, in_reserve=TRIES_IN_RESERVE)
 
     def form(self, asked: Asked, target: str) -> Answer:
         """The page with the form."""
         detail = "Give a token that may read."
-        if not self._doors.has_tokens:
+        if not self._auth.has_tokens:
             detail = "No token is configured, so there is nothing to sign in with."
         return self._show(asked, sign_in_page(detail, target))
 
@@ -99,7 +99,7 @@ class Signing:
             answer = self._show(asked, sign_in_page(TOO_OFTEN, target, status=429, is_wrong=True))
             answer.headers.append((b"retry-after", b"%d" % wait_s))
             return answer
-        caller, value = self._doors.sign_in(form.one("token").strip(), asked.headers)
+        caller, value = self._auth.sign_in(form.one("token").strip(), asked.headers)
         if value is None:
             status, sentence = (401, UNKNOWN) if caller.fault else (403, MAY_READ_NOTHING)
             return self._show(asked, sign_in_page(sentence, target, status=status, is_wrong=True))
@@ -109,5 +109,5 @@ class Signing:
         """End the session; who has none is signed out already."""
         if asked.caller.csrf is not None and not is_of_session(asked.caller, form):
             return self._show(asked, Page(name="sorry", title="Not done", data={"detail": OLD_FORM}, status=403))
-        self._doors.sign_out(asked.headers)
+        self._auth.sign_out(asked.headers)
         return led_to(own_page(form.one("next")), cookie_line("", is_tls=is_tls, lasts_s=0))

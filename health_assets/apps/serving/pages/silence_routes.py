@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from health_assets.apps.serving.forms import END_SILENCE, FORM, SILENCES
-from health_assets.apps.serving.gate import ASKED
+from health_assets.apps.serving.middleware import ASKED
 from health_assets.apps.serving.pages.changing import Changes
 from health_assets.apps.serving.pages.page_routes import How
 from health_assets.apps.serving.pages.page_service import Pages

@@ -12,10 +12,10 @@ from health_assets.apps.alerts.rules import RULES
 from health_assets.apps.alerts.silences import LONG, Hushable, Scope, Silence, new_silence, silences_of
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.pages.incident_rows import open_incidents
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.errors import HealthAssetsError
-from health_assets.core.wording import counted
+from health_assets.core.formatting import counted
 
 MOST_LISTED = 200
 NAMES_SHOWN = 5
@@ -87,7 +87,7 @@ def known_silences(history: History) -> list[Silence]:
     return silences_of(rows.to_pylist() if rows is not None else ())
 
 
-def silences_page(look: Look, draft: Draft, refused: Refused | None = None, done: str = "") -> Page:
+def silences_page(look: ScopedHistory, draft: Draft, refused: Refused | None = None, done: str = "") -> Page:
     """The silences in force, those to come, those that were over lately, and the form for another one.
 
     Args:
@@ -128,7 +128,7 @@ def silences_page(look: Look, draft: Draft, refused: Refused | None = None, done
     )
 
 
-def preview(look: Look, draft: Draft, incidents: Sequence[Hushable]) -> dict[str, Any]:
+def preview(look: ScopedHistory, draft: Draft, incidents: Sequence[Hushable]) -> dict[str, Any]:
     """Tells what a silence would hush now: agents, open incidents, and remarks about its length.
 
     Args:
@@ -159,12 +159,12 @@ def preview(look: Look, draft: Draft, incidents: Sequence[Hushable]) -> dict[str
     }
 
 
-def is_everything(look: Look, draft: Draft) -> bool:
+def is_everything(look: ScopedHistory, draft: Draft) -> bool:
     """Whether it hushes every rule of every agent that the caller sees."""
     return draft.scope.is_of_every_agent(_known_agents(look))
 
 
-def _known_agents(look: Look) -> list[str]:
+def _known_agents(look: ScopedHistory) -> list[str]:
     """Ids as a list: the patterns are those of file names, which no column of Arrow can be asked for."""
     rows = look.at("agents")
     return list(rows.column("agent_id").to_pylist()) if rows.num_rows else []
@@ -178,7 +178,7 @@ class _Open(NamedTuple):
     subject_id: str
 
 
-def _is_seen(look: Look, silence: Silence) -> bool:
+def _is_seen(look: ScopedHistory, silence: Silence) -> bool:
     """Whether the caller may see all agents that it names."""
     return all(look.sees(name) for name in silence.agents if not WILD & set(name))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.trace_question import trace_id_of
 
 WIDTH = 1000.0
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 Columns = Mapping[str, Sequence[Any]]
 
 
-def rows_of(trace: Mapping[str, Any], look: Look) -> list[Row]:
+def rows_of(trace: Mapping[str, Any], look: ScopedHistory) -> list[Row]:
     """All rows of a run that the caller may see, the run's own first.
 
     Args:
@@ -178,7 +178,7 @@ def _mark_below(rows: list[Row]) -> None:
             above["failed_below"] += row["failed_below"] + row["is_failed"]
 
 
-def _without_hidden(rows: list[Row], agent_id: str, look: Look) -> list[Row]:
+def _without_hidden(rows: list[Row], agent_id: str, look: ScopedHistory) -> list[Row]:
     """The rows without parts of agents that the caller may not see; in place of such a part one row, with its time."""
     is_seen: dict[str, bool] = {agent_id: True}
     kept: list[Row] = []
@@ -212,7 +212,7 @@ def _numbered(rows: list[Row]) -> list[Row]:
     return rows
 
 
-def _shown(row: Row, look: Look) -> Row:
+def _shown(row: Row, look: ScopedHistory) -> Row:
     """The row with times as such and without texts that the caller may not read."""
     started_us, ended_us = row.pop("started_us"), row.pop("ended_us")
     is_timed = row.pop("is_timed") and ended_us is not None

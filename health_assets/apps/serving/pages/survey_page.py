@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import part
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.survey.names import ALL_PLATFORMS, COUNTS, WITHOUT_DOCUMENT
@@ -19,7 +19,7 @@ from health_assets.systems.survey.names import ALL_PLATFORMS, COUNTS, WITHOUT_DO
 PLATFORMS_SHOWN = 500
 
 
-def survey_page(look: Look, platform: str = ALL_PLATFORMS) -> Page:
+def survey_page(look: ScopedHistory, platform: str = ALL_PLATFORMS) -> Page:
     """The newest survey up to the hour that is looked at, and the last 30 days of a platform.
 
     Raises:
@@ -58,7 +58,7 @@ def _of_all(platforms: list[dict[str, Any]]) -> dict[str, int | None]:
     return {name: sum(row[name] for row in known) if known else None for name in WITHOUT_DOCUMENT}
 
 
-def _curve(look: Look, hours: HourRange, platform: str) -> list[dict[str, Any]]:
+def _curve(look: ScopedHistory, hours: HourRange, platform: str) -> list[dict[str, Any]]:
     """The surveys of a platform in these hours; shares are of its agents."""
     rows = look.history.between("survey", hours)
     if not rows.num_rows:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of, rows_of_page
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.scoring.wilson import lower_end
 
 By = Literal["agent", "tool"]
@@ -51,7 +51,7 @@ class Wanted:
     most: int = ROWS_PER_PAGE
 
 
-def tools_page(look: Look, wanted: Wanted) -> Page:
+def tools_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """The tools at one hour."""
     tools = look.remembered("tools, the worst first", lambda: _in_order(look.at("tools")))
     found = _found(tools, wanted)

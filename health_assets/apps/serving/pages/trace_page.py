@@ -12,9 +12,9 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from health_assets.apps.serving.pages.lists import pages_of
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Format, Page
 from health_assets.apps.serving.pages.rendering import shape
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.span_rows import Line, Row, overview, rows_of
 from health_assets.apps.serving.trace_question import TraceQuestion
 from health_assets.core.errors import HealthAssetsError
@@ -67,7 +67,7 @@ def most_rows(how: Format) -> int:
     return ROWS_PER_PAGE if how == "html" else ROWS_OF_A_FILE
 
 
-def trace_page(look: Look, wanted: Wanted) -> Page:
+def trace_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """One run with its spans, or its calls.
 
     Raises:
@@ -138,7 +138,7 @@ def _none_of(question: TraceQuestion) -> str:
     return f"No run of {question.agent_id} {failed} is known in the look-back."
 
 
-def _run(trace: Mapping[str, Any], look: Look) -> dict[str, Any]:
+def _run(trace: Mapping[str, Any], look: ScopedHistory) -> dict[str, Any]:
     """The run with times as such, its session where it has a page for the caller, and no text that it may not read."""
     run = dict(trace["run"])
     for name in ("started_at", "ended_at"):
@@ -148,7 +148,7 @@ def _run(trace: Mapping[str, Any], look: Look) -> dict[str, Any]:
     return run
 
 
-def _session(look: Look, run: Mapping[str, Any]) -> str | None:
+def _session(look: ScopedHistory, run: Mapping[str, Any]) -> str | None:
     if run["session_id"] is None or look.hides_nothing:
         return run["session_id"]
     first = min(floor_hour(run["ended_at"]), look.hour)

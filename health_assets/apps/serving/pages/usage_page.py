@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pages_of, sliced, total
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import part
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.usage_sums import (
     DAY,
     DAY_H,
@@ -70,7 +70,7 @@ class Wanted:
     most: int = ROWS_PER_PAGE
 
 
-def usage_page(look: Look, wanted: Wanted) -> Page:
+def usage_page(look: ScopedHistory, wanted: Wanted) -> Page:
     """The tokens and cost of the window by agent, and of the last days by model and by day."""
     agents = look.at("usage")
     fleet = summed(agents)
@@ -114,7 +114,7 @@ def _with_tokens(agents: pa.Table) -> pa.Table:
     return agents.append_column("tokens", tokens)
 
 
-def _before(look: Look, days: int) -> Sums | None:
+def _before(look: ScopedHistory, days: int) -> Sums | None:
     """The sums of the window so many days ago; None where there are none."""
     found = of_window(look, look.hour - timedelta(days=days))
     return None if found is None else found[0]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.lists import total
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.agent_usage.names import COUNTS
 
@@ -44,7 +44,7 @@ def with_price(sums: Sums) -> Sums:
     return {**sums, "cost_per_success_usd": price}
 
 
-def models_of(look: Look, hours: HourRange) -> list[Sums]:
+def models_of(look: ScopedHistory, hours: HourRange) -> list[Sums]:
     """The sums of these hours by model, the costliest first; `model` is None where executions name none."""
     rows = _rows(look, hours)
     if not rows.num_rows:
@@ -53,7 +53,7 @@ def models_of(look: Look, hours: HourRange) -> list[Sums]:
     return sorted(found, key=lambda one: (-(one["cost_usd"] or 0), -one["executions"], one["model"] or ""))
 
 
-def versions_of(look: Look) -> list[Sums]:
+def versions_of(look: ScopedHistory) -> list[Sums]:
     """The sums of the window by agent and version, the costliest first; `agent_version` is None where none is named."""
     rows = look.at("usage_breakdown")
     if not rows.num_rows:
@@ -65,7 +65,7 @@ def versions_of(look: Look) -> list[Sums]:
     return [{**one, "agent_version": one["agent_version"] or None} for one in in_order]
 
 
-def users_of(look: Look) -> list[Sums]:
+def users_of(look: ScopedHistory) -> list[Sums]:
     """The sums of the window by user, where any is named, the costliest first; `user_id` is None of the others."""
     rows = look.at("usage_breakdown")
     found = _grouped(rows, "user_id") if rows.num_rows else []
@@ -75,7 +75,7 @@ def users_of(look: Look) -> list[Sums]:
     return [{**one, "user_id": one["user_id"] or None} for one in in_order]
 
 
-def days_of(look: Look, days: int) -> list[Sums] | None:
+def days_of(look: ScopedHistory, days: int) -> list[Sums] | None:
     """The sums of calendar days (UTC) up to the hour that is looked at, ascending, from the first that is known.
 
     Each has `hour`, its beginning, `hours`, how many hours of it are known, and `hours_due`, how many are over. A day
@@ -100,14 +100,14 @@ def days_of(look: Look, days: int) -> list[Sums] | None:
     ]
 
 
-def _hours_due(look: Look, start: datetime) -> int:
+def _hours_due(look: ScopedHistory, start: datetime) -> int:
     """Hours of a day that are over, from the first log on."""
     first = look.history.facts.get("first_hour")
     begins = start if first is None else max(start, datetime.fromisoformat(first))
     return max(0, (min(start + DAY, look.hour + HOUR) - begins) // HOUR)
 
 
-def _rows(look: Look, hours: HourRange) -> pa.Table:
+def _rows(look: ScopedHistory, hours: HourRange) -> pa.Table:
     """Sums of these hours by model, of the agents that the caller may see."""
     if look.hides_nothing:
         return look.history.between("usage_by_hour", hours)
@@ -119,13 +119,13 @@ def _rows(look: Look, hours: HourRange) -> pa.Table:
     return pa.concat_tables(of_hours, promote_options="permissive") if of_hours else pa.table({})
 
 
-def _of_hour(look: Look, hour: datetime) -> pa.Table:
+def _of_hour(look: ScopedHistory, hour: datetime) -> pa.Table:
     """Sums of one hour by model."""
     rows = look.of_all("runs", hour, ("agent_id", "model", *SUMS))
     return _added_up(rows, "model") if rows.num_rows else rows
 
 
-def of_window(look: Look, hour: datetime) -> tuple[Sums, int] | None:
+def of_window(look: ScopedHistory, hour: datetime) -> tuple[Sums, int] | None:
     """The sums of the window that ends with an hour, of the agents that the caller may see; and how many hours it has.
 
     Returns:
@@ -149,7 +149,7 @@ def _added_up(rows: pa.Table, *keys: str) -> pa.Table:
     return made.rename_columns([name.removesuffix("_sum") for name in made.column_names])
 
 
-def _whole_days(look: Look, hours: HourRange) -> dict[datetime, Sums]:
+def _whole_days(look: ScopedHistory, hours: HourRange) -> dict[datetime, Sums]:
     """Days from the sums over all agents."""
     known: dict[datetime, int] = {}
     for hour in look.history.hours("usage_by_hour"):
@@ -166,7 +166,7 @@ def _whole_days(look: Look, hours: HourRange) -> dict[datetime, Sums]:
     return {day: {**sums, "hours": known[day]} for day, sums in found.items()}
 
 
-def _visible_day(look: Look, start: datetime) -> Sums | None:
+def _visible_day(look: ScopedHistory, start: datetime) -> Sums | None:
     """A day from the agents that the caller may see; None where nothing is known of it."""
     end = start + (DAY_H - 1) * HOUR
     if look.hour < end:

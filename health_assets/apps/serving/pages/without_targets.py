@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 
 from health_assets.apps import without_targets
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.rendering import LONGEST_NAME, shape
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.without_targets import EXPECTED, MEDIANS
 from health_assets.core.hours import HourRange
 from health_assets.scoring.slowdowns import COMMAND, median_words
 
 
-def fleet_without_targets(look: Look, agents: pa.Table) -> str | None:
+def fleet_without_targets(look: ScopedHistory, agents: pa.Table) -> str | None:
     """How many of these agents have runtimes and no expected one, and which slowed most; None without any."""
     if not agents.num_rows or EXPECTED not in agents.column_names:  # of an older copy
         return None
@@ -25,7 +25,7 @@ def fleet_without_targets(look: Look, agents: pa.Table) -> str | None:
     return without_targets.fleet_without_targets(agents, earlier, lambda name: shape(name[:LONGEST_NAME]))
 
 
-def runtime_without_target(look: Look, row: Mapping[str, Any]) -> str:
+def runtime_without_target(look: ScopedHistory, row: Mapping[str, Any]) -> str:
     """How the median runtime of an agent moved, of which none is expected."""
     agent_id, median_ms = row["agent_id"], row["latency_p50_ms"]
 

@@ -20,9 +20,9 @@ from pydantic import TypeAdapter
 from pyspark.sql.connect.session import SparkSession
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.warehouse.engines.spark.executor_versions import require_same
 from health_assets.warehouse.engines.spark.lake_files import write_rows
 from health_assets.warehouse.engines.spark.lake_place import FOLDER_NAME, ID_FILE, LakePlace, WrittenFolder
-from health_assets.warehouse.engines.spark.same_program import require_same
 from health_assets.warehouse.engines.spark.tables import LAKE_TABLES
 from health_assets.warehouse.session import InsertArrow, Work
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from health_assets.warehouse.engines.spark.same_program import require_same
+from health_assets.warehouse.engines.spark.executor_versions import require_same
 
 GROUP_COLUMN = "group_number"
 """Numbers the parts that keys are dealt out to: each is one call of the function, and no key lies in two."""

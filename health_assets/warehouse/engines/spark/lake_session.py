@@ -30,12 +30,12 @@ from health_assets.warehouse.cluster_work import ClusterSession
 from health_assets.warehouse.engines.spark import connect, executors
 from health_assets.warehouse.engines.spark.arrow_batches import arrow_batches
 from health_assets.warehouse.engines.spark.compaction import compact
+from health_assets.warehouse.engines.spark.executor_versions import program
 from health_assets.warehouse.engines.spark.groups import GROUP_COLUMN, of_group, of_shortened
 from health_assets.warehouse.engines.spark.lake import Lake
 from health_assets.warehouse.engines.spark.lake_files import write_rows
 from health_assets.warehouse.engines.spark.lake_frames import LakeFrames
 from health_assets.warehouse.engines.spark.lake_views import LakeViews
-from health_assets.warehouse.engines.spark.same_program import program
 from health_assets.warehouse.engines.spark.sql import (
     DIALECT,
     LEDGER_DIALECT,

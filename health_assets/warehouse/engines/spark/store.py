@@ -21,10 +21,10 @@ from health_assets.core.redaction import REDACTION
 from health_assets.warehouse.cluster_work import ClusterSession
 from health_assets.warehouse.engines.spark import executors
 from health_assets.warehouse.engines.spark.connect import connected, counts_rows, end, is_same, place_of
+from health_assets.warehouse.engines.spark.executor_versions import program
 from health_assets.warehouse.engines.spark.lake import GRACE, Lake
 from health_assets.warehouse.engines.spark.lake_place import ID_FILE, LakePlace
 from health_assets.warehouse.engines.spark.lake_session import LakeSession
-from health_assets.warehouse.engines.spark.same_program import program
 from health_assets.warehouse.location import cluster_of
 from health_assets.warehouse.session import Session, Told, Work
 

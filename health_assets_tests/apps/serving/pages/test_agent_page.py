@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import pytest
 
+from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
 from health_assets.apps.serving.pages.agent_causes import budget, worst_tool
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
-from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.logs_made import START, execution, line, trigger
@@ -124,8 +124,8 @@ def server(world: World) -> Iterator[Served]:
         yield running
 
 
-def page(world: World, agent_id: str, hour: int | None = None, view: View | None = None, **wanted: Any) -> dict:
-    look = world.look(view or View(is_full=True), None if hour is None else START + hour * HOUR)
+def page(world: World, agent_id: str, hour: int | None = None, view: AccessScope | None = None, **wanted: Any) -> dict:
+    look = world.look(view or AccessScope(is_full=True), None if hour is None else START + hour * HOUR)
     return dict(agent_page(look, agent_id, WantedOfAgent(**wanted)).data)
 
 
@@ -385,14 +385,14 @@ def test_who_allows_no_failure_has_no_budget_of_which_to_tell_a_share(world: Wor
 
 
 def test_who_may_not_see_an_agent_is_told_what_everybody_is_told_of_nobody(world: World) -> None:
-    no_one = _refused(world, "nobody", View(is_full=True))
-    assert _refused(world, "mine", View(is_full=False)) == no_one
-    assert _refused(world, "theirs", View(is_full=True, teams=frozenset({"red"}))) == no_one
+    no_one = _refused(world, "nobody", AccessScope(is_full=True))
+    assert _refused(world, "mine", AccessScope(is_full=False)) == no_one
+    assert _refused(world, "theirs", AccessScope(is_full=True, teams=frozenset({"red"}))) == no_one
     assert page(world, "mine")["agent"]["is_personal"]
-    assert page(world, "theirs", view=View(is_full=False, teams=frozenset({"blue"})))["agent"]["team"] == "blue"
+    assert page(world, "theirs", view=AccessScope(is_full=False, teams=frozenset({"blue"})))["agent"]["team"] == "blue"
 
 
-def _refused(world: World, agent_id: str, view: View) -> str:
+def _refused(world: World, agent_id: str, view: AccessScope) -> str:
     with pytest.raises(HealthAssetsError) as refused:
         page(world, agent_id, view=view)
     return str(refused.value)
@@ -436,7 +436,7 @@ def test_texts_of_errors_are_for_the_full_view_as_on_the_api(world: World, told:
 
 
 def test_a_page_has_an_address_and_twins(world: World, server: Served) -> None:
-    told = agent_page(world.look(View(is_operators=True)), "falling", BOTH).data
+    told = agent_page(world.look(AccessScope(is_operators=True)), "falling", BOTH).data
     address = f"/ui/agents/falling?days=7&against={START + 30 * HOUR:%Y-%m-%dT%H}&versions=1.0.0,1.1.0,9.9"
     twin = server.ask(f"{address}&format=json").json
     assert twin == {**json.loads(json.dumps(told, default=datetime.isoformat)), "title": "falling", "hours_to_copy": 0}

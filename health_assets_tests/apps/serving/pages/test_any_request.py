@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from hypothesis import given
 
 from health_assets.apps.serving.app import create_app
-from health_assets.apps.serving.doors import Doors
+from health_assets.apps.serving.auth import Auth
 from health_assets.core.settings import Settings
 from health_assets_tests.support.examples import tried_with
 from health_assets_tests.support.pages_made import World, demo_world
@@ -40,8 +40,8 @@ def declared(settings: Settings) -> dict[str, Any]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(APIRoute, "__init__", shown)
-        doors = Doors(settings, "localhost", lambda _: None, is_local=True)
-        routes = create_app(settings, doors, None).routes
+        auth = Auth(settings, "localhost", lambda _: None, is_local=True)
+        routes = create_app(settings, auth, None).routes
     document = get_openapi(title="pages", version="1", routes=routes)
     pages = {path: methods for path, methods in document["paths"].items() if path == "/" or path.startswith("/ui/")}
     return {**document, "paths": pages}

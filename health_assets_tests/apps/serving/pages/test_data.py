@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 from typer.main import get_command
 
-from health_assets.apps.serving.history import filling, series
-from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.access_scope import AccessScope
+from health_assets.apps.serving.history import datasets, exporter
+from health_assets.apps.serving.history.exporter import fill
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.apps.serving.pages import data_checks
 from health_assets.apps.serving.pages.data_hours import hours_of, last_days, missing_hours
 from health_assets.apps.serving.pages.data_page import NO_AMOUNTS, NO_TEXT, NOT_YOURS, Part, WantedData, data_page
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
-from health_assets.apps.serving.view import View
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.cli.commands import app
 from health_assets.core.hours import HOUR
 from health_assets.core.targets import Targets
@@ -48,7 +48,7 @@ from health_assets_tests.support.pages_made import World, fill_all, world_of
 from health_assets_tests.support.projects import Project, hours_from
 
 NEWEST = START + 11 * HOUR
-FULL, EVERYBODYS, RED = View(is_full=True), View(), View(is_full=True, teams=frozenset({"red"}))
+FULL, EVERYBODYS, RED = AccessScope(is_full=True), AccessScope(), AccessScope(is_full=True, teams=frozenset({"red"}))
 NOBODY = {"signed_in": None, "csrf": None, "has_tokens": False, "target": "/ui/data", "is_led_here": False}
 """The frame of a page for somebody who has not signed in, and need not."""
 PARTS: tuple[Part, ...] = ("checks", "rejected", "files", "hours", "formulas")
@@ -59,24 +59,24 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return broken_world(tmp_path_factory.mktemp("broken"))
 
 
-def seen(world: World, view: View = FULL, **changes: Any) -> Look:
+def seen(world: World, view: AccessScope = FULL, **changes: Any) -> ScopedHistory:
     return world.look(view, **{"hour": NEWEST, "now": NOW, "is_newest": True, **changes})
 
 
-def told(world: World, view: View = FULL, **wanted: Any) -> dict[str, Any]:
+def told(world: World, view: AccessScope = FULL, **wanted: Any) -> dict[str, Any]:
     return dict(data_page(seen(world, view), WantedData(**wanted)).data)
 
 
-def html(look: Look, page: Page) -> str:
+def html(look: ScopedHistory, page: Page) -> str:
     return page.written("html", {**look.frame(), **NOBODY, "missing": 0, "page_name": page.name})[0].decode()
 
 
-def shown(world: World, view: View = FULL, **wanted: Any) -> str:
+def shown(world: World, view: AccessScope = FULL, **wanted: Any) -> str:
     look = seen(world, view)
     return html(look, data_page(look, WantedData(**wanted)))
 
 
-def states(world: World, view: View = FULL) -> dict[str, list[Any]]:
+def states(world: World, view: AccessScope = FULL) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for one in told(world, view)["hours"]:
         found.setdefault(one["state"], []).append(one["hour"])
@@ -259,11 +259,11 @@ def test_search_finds_rejected_lines_by_reason_or_text(world: World, text: str, 
 
 
 def test_a_log_with_a_reason_for_every_line_gives_few_reasons(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "REASONS_PER_HOUR", 2)
+    monkeypatch.setattr(datasets, "REASONS_PER_HOUR", 2)
     folder = world.project.folder / "few"
     fill_all(world.project, folder, world.hours.end)
     rows = History(folder).between("rejected", world.hours).to_pylist()
-    assert {row["reason"]: row["lines"] for row in rows}.keys() >= {"not valid JSON", series.OTHER_REASONS}
+    assert {row["reason"]: row["lines"] for row in rows}.keys() >= {"not valid JSON", datasets.OTHER_REASONS}
     assert sum(row["lines"] for row in rows if row["place"] == 0) == len(REJECTED)
     assert {type(row["lines"]) for row in rows} == {int}, "JSON writes no decimals"
 
@@ -390,7 +390,7 @@ def test_the_whole_page_has_a_twin_in_json(world: World) -> None:
 
 
 def test_an_empty_history_says_so_in_each_part(tmp_path: Path) -> None:
-    look = Look(
+    look = ScopedHistory(
         history=History(tmp_path),
         hour=START,
         view=FULL,
@@ -413,7 +413,7 @@ def test_hours_that_are_still_to_be_copied_are_not_missing(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert missing_hours(seen(world), 7) == [*MISSING, LATE]
-    monkeypatch.setattr(filling, "HOLD_S", 0.0)
+    monkeypatch.setattr(exporter, "HOLD_S", 0.0)
     told = fill(world.project.settings, tmp_path, world.project.warehouse, NOW)
     history = History(tmp_path)
     assert history.missing == told["missing"] > 0

@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 import pytest
 
-from health_assets.apps.serving.doors import Caller
-from health_assets.apps.serving.history import filling
-from health_assets.apps.serving.history.keeper import Keeper
+from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
+from health_assets.apps.serving.auth import Caller
+from health_assets.apps.serving.history import exporter
 from health_assets.apps.serving.history.reading import History
+from health_assets.apps.serving.history.updater import Updater
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.apps.serving.pages import fleet_page as fleet_module
 from health_assets.apps.serving.pages.fleet_page import LEAST_DROP, MOST_SQUARES, Wanted, _squares_each, fleet_page
@@ -25,7 +26,6 @@ from health_assets.apps.serving.pages.rendering import squares
 from health_assets.apps.serving.pages.usage_page import Wanted as WantedUsage
 from health_assets.apps.serving.pages.usage_page import usage_page
 from health_assets.apps.serving.service import Asked
-from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets_tests.support.logs_made import START, execution, line
@@ -68,7 +68,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return world_of(project, HOURS)
 
 
-def _frame(world: World, view: View = FULL) -> dict[str, Any]:
+def _frame(world: World, view: AccessScope = FULL) -> dict[str, Any]:
     around = {"signed_in": None, "has_alerts": False, "missing": 0, "page_name": "fleet", "target": "/"}
     return {**world.look(view).frame(), **around}
 
@@ -155,7 +155,7 @@ def test_score_and_curve_tell_nothing_of_a_personal_agent(world: World) -> None:
 
 
 def test_who_is_limited_to_teams_sees_these_and_no_number_of_the_fleet(world: World) -> None:
-    look = world.look(View(teams=frozenset({"red"})))
+    look = world.look(AccessScope(teams=frozenset({"red"})))
     page = fleet_page(look, Wanted())
     told = page.data
     assert told["hidden"] is None
@@ -205,10 +205,10 @@ def _made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_what_the_page_rests_on_is_made_before_somebody_asks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeper = Keeper(world.project.settings.model_copy(update={"history": world.project.folder / "history"}), print)
-    pages = Pages(world.project.settings, keeper)
+    updater = Updater(world.project.settings.model_copy(update={"history": world.project.folder / "history"}), print)
+    pages = Pages(world.project.settings, updater)
     made = _made(monkeypatch)
-    pages.make_ahead(keeper.history, lambda look: fleet_page(look, Wanted()))
+    pages.make_ahead(updater.history, lambda look: fleet_page(look, Wanted()))
     assert len(made) == len([EVERYBODYS, FULL])
     asked = Asked(headers=[], caller=Caller(name=None, standing="read", view=EVERYBODYS))
     assert pages.answer(asked, lambda look: fleet_page(look, Wanted()), hour=None, how="html").status == 200
@@ -216,11 +216,11 @@ def test_what_the_page_rests_on_is_made_before_somebody_asks(world: World, monke
 
 
 def test_a_step_to_another_hour_keeps_what_was_chosen_but_for_the_page_of_the_list(world: World) -> None:
-    keeper = Keeper(world.project.settings.model_copy(update={"history": world.project.folder / "history"}), print)
+    updater = Updater(world.project.settings.model_copy(update={"history": world.project.folder / "history"}), print)
     caller = Caller(name=None, standing="read", view=FULL)
     before = world.hour - HOUR
     asked = Asked(headers=[], caller=caller, target=f"/?hour={before:%Y-%m-%dT%H}&q=a%26b&group=team&page=2".encode())
-    pages = Pages(world.project.settings, keeper)
+    pages = Pages(world.project.settings, updater)
     shown = pages.answer(asked, lambda look: fleet_page(look, Wanted()), hour=f"{before:%Y-%m-%dT%H}", how="html")
     text = html.unescape(shown.body.decode())
     for hour in (before - HOUR, world.hour):
@@ -243,8 +243,8 @@ def test_a_page_shows_the_history_of_before_until_that_of_now_is_made(
     fill_all(project, folder, START + 2 * HOUR)
     settings = project.settings.model_copy(update={"history": folder, "history_days": 400})
     with readers_in_this_process():
-        keeper = Keeper(settings, print)
-        pages = Pages(settings, keeper)
+        updater = Updater(settings, print)
+        pages = Pages(settings, updater)
         asked = Asked(headers=[], caller=Caller(name=None, standing="read", view=EVERYBODYS))
         seen: list[datetime] = []
         shown_meanwhile: list[datetime] = []
@@ -256,12 +256,12 @@ def test_a_page_shows_the_history_of_before_until_that_of_now_is_made(
             pages.make_ahead(history, lambda look: seen.append(look.hour) or fleet_page(look, Wanted()))
             shown_meanwhile.append(shown())
 
-        keeper.on_new, keeper.on_taken = make_ahead, pages.forget_older
-        keeper._work()
+        updater.on_new, updater.on_taken = make_ahead, pages.forget_older
+        updater._work()
         assert set(seen) == {START}, "what was there before the server started"
         project.materialize(HourRange.of(START + HOUR), only=SHOWN)
         steps = len(shown_meanwhile)  # a slow machine takes more of them
-        keeper._work()
+        updater._work()
         assert shown_meanwhile[steps] == START, "while the next one is made"
     assert (shown(), seen[-1]) == (START + HOUR, START + HOUR)
     made = _made(monkeypatch)
@@ -275,12 +275,12 @@ def test_what_is_not_copied_yet_is_said_and_never_shown_as_nothing(
     runs = [execution(f"e{n}", "down", START + n * HOUR / 12, status="failure", error="no route") for n in range(12)]
     project.write_log("a.jsonl", [*map(line, runs), "bad"])
     project.materialize(HourRange.of(START), only=SHOWN)
-    monkeypatch.setattr(filling, "HOLD_S", 0.0)  # one series at a time
+    monkeypatch.setattr(exporter, "HOLD_S", 0.0)  # one series at a time
     folder = project.folder / "history"
     world = World(project, HourRange.of(START), History(folder))
     seen = []
     while True:
-        is_done = not filling.fill(project.settings, folder, project.warehouse, world.hours.end)["missing"]
+        is_done = not exporter.fill(project.settings, folder, project.warehouse, world.hours.end)["missing"]
         world.history.look()
         if world.history.newest("agents") == START:
             look = world.look()

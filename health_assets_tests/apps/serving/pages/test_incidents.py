@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from health_assets.apps.alerts.outbox import count_waiting, note_judged
-from health_assets.apps.serving.history.filling import fill
+from health_assets.apps.serving.access_scope import AccessScope
+from health_assets.apps.serving.history.exporter import fill
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.apps.serving.pages.agent_curves import incidents_of
@@ -21,9 +22,8 @@ from health_assets.apps.serving.pages.fleet_page import Wanted as WantedFleet
 from health_assets.apps.serving.pages.fleet_page import fleet_page
 from health_assets.apps.serving.pages.incident_rows import seen_incidents
 from health_assets.apps.serving.pages.incidents_page import Wanted, _by_day, incident_page, incidents_page
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.page import Page
-from health_assets.apps.serving.view import View
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
@@ -33,12 +33,12 @@ from health_assets_tests.support.incidents_made import AGENTS, NEWEST, incident,
 from health_assets_tests.support.serving_made import Served, readers_in_this_process, score, served, state
 from health_assets_tests.support.serving_made import fill as fill_tables
 
-FULL = View(is_full=True)
-OURS = View(teams=frozenset({"ours"}))
+FULL = AccessScope(is_full=True)
+OURS = AccessScope(teams=frozenset({"ours"}))
 FRAME = {
     "signed_in": None, "csrf": None, "has_tokens": False, "has_alerts": False, "target": "/", "is_led_here": False, "missing": 0, "page_name": "incidents",
 }  # fmt: skip
-MakeLook = Callable[..., Look]
+MakeLook = Callable[..., ScopedHistory]
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,8 @@ def looks(path: Path, targets: Path) -> MakeLook:
         pass  # one filling stops after a few seconds
     history, ownership = History(folder), Ownership(load_targets(targets))
 
-    def made(view: View = View(), **changes: Any) -> Look:  # noqa: B008, frozen
-        plain = Look(
+    def made(view: AccessScope = AccessScope(), **changes: Any) -> ScopedHistory:  # noqa: B008, frozen
+        plain = ScopedHistory(
             history=history, hour=NEWEST, view=view, ownership=ownership, now=NEWEST + 1.5 * HOUR,
             late_after=timedelta(minutes=90), is_newest=True,
         )  # fmt: skip
@@ -79,7 +79,7 @@ def ids(page: Page) -> list[str]:
     return [one["incident_id"] for one in page.data["listed"]]
 
 
-def html(page: Page, look: Look) -> str:
+def html(page: Page, look: ScopedHistory) -> str:
     return page.written("html", {**FRAME, **look.frame()})[0].decode()
 
 
@@ -160,7 +160,7 @@ def test_days_are_counted_where_no_list_of_time_zones_is(look: MakeLook) -> None
 
 
 def test_an_agents_page_shows_the_incidents_that_the_page_of_incidents_shows(look: MakeLook) -> None:
-    for view in (View(), FULL, OURS):
+    for view in (AccessScope(), FULL, OURS):
         for agent_id in AGENTS:
             if look(view).sees(agent_id):
                 on_its_page = {one["incident_id"] for one in incidents_of(look(view), agent_id)}
@@ -175,7 +175,7 @@ def test_what_opened_while_an_agent_was_somebodys_own_is_for_operators(tmp_path:
     targets = tmp_path / "targets.yaml"
     targets.write_text("{}")
     look = looks(path, targets)
-    for view, seen in ((View(), {"now"}), (FULL, {"then", "now"})):
+    for view, seen in ((AccessScope(), {"now"}), (FULL, {"then", "now"})):
         assert {one["incident_id"] for one in incidents_of(look(view), "fine")} == seen
         assert set(ids(incidents_page(look(view), Wanted()))) == seen
 
@@ -198,7 +198,7 @@ def test_who_is_of_a_team_sees_incidents_of_its_agents_alone(look: MakeLook) -> 
 
 
 def test_the_fleets_page_counts_the_same_open_incidents(look: MakeLook) -> None:
-    for view in (View(), FULL, OURS):
+    for view in (AccessScope(), FULL, OURS):
         trust = fleet_page(look(view), WantedFleet()).data["trust"]
         page = incidents_page(look(view), Wanted())
         assert trust["open_incidents"] == page.data["open"]

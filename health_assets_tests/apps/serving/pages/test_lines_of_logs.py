@@ -20,7 +20,7 @@ from health_assets.core.targets import load_targets
 from health_assets.logs.limits import WITHOUT_LIMIT
 from health_assets.logs.stores import list_files
 from health_assets.logs.written_lines import written_line
-from health_assets_tests.apps.test_serving_doors import bearer, kept_as_json
+from health_assets_tests.apps.test_serving_auth import bearer, kept_as_json
 from health_assets_tests.support import coding_sessions_made
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import World, world_of

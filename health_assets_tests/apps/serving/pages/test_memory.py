@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from health_assets.apps.serving.pages.memory import MOST_RESULTS, Memory
+from health_assets.apps.serving.pages.result_cache import MOST_RESULTS, ResultCache
 
 TABLE = pa.table({"n": pa.array(range(1000), pa.int64())})
 
 
-def made(memory: Memory, version: int, key: object) -> bool:
+def made(memory: ResultCache, version: int, key: object) -> bool:
     """Whether a result had to be made."""
     asked: list[object] = []
 
@@ -26,7 +26,7 @@ def made(memory: Memory, version: int, key: object) -> bool:
 
 
 def test_a_result_is_made_once_for_each_version_until_older_ones_are_forgotten() -> None:
-    memory = Memory()
+    memory = ResultCache()
     assert [made(memory, 1, "a"), made(memory, 1, "a"), made(memory, 1, "b")] == [True, False, True]
     assert [made(memory, 2, "a"), made(memory, 2, "a"), made(memory, 1, "a")] == [True, False, False]
     memory.forget_before(2)
@@ -36,7 +36,7 @@ def test_a_result_is_made_once_for_each_version_until_older_ones_are_forgotten()
 
 
 def test_a_result_of_a_history_that_changed_while_it_was_made_is_not_kept() -> None:
-    memory = Memory()
+    memory = ResultCache()
 
     def make() -> str:
         memory.forget_before(2)
@@ -47,7 +47,7 @@ def test_a_result_of_a_history_that_changed_while_it_was_made_is_not_kept() -> N
 
 
 def test_a_result_that_several_want_at_once_is_made_once() -> None:
-    memory, begun, go_on = Memory(), threading.Event(), threading.Event()
+    memory, begun, go_on = ResultCache(), threading.Event(), threading.Event()
     makers: list[str] = []
 
     def make() -> str:
@@ -66,14 +66,14 @@ def test_a_result_that_several_want_at_once_is_made_once() -> None:
 
 
 def test_a_result_that_cannot_be_made_is_tried_again() -> None:
-    memory = Memory()
+    memory = ResultCache()
     with pytest.raises(ZeroDivisionError):
         memory.of(1, "a", lambda: 1 / 0)
     assert made(memory, 1, "a")
 
 
 def test_tables_take_no_more_bytes_than_are_allowed_and_those_used_last_stay() -> None:
-    memory = Memory(most_bytes=3 * TABLE.nbytes)
+    memory = ResultCache(most_bytes=3 * TABLE.nbytes)
     for key in ("a", "b", "c"):
         made(memory, 1, key)
     made(memory, 1, "a")
@@ -90,7 +90,7 @@ class Found:
 
 
 def test_a_table_within_a_result_counts() -> None:
-    memory = Memory(most_bytes=TABLE.nbytes)
+    memory = ResultCache(most_bytes=TABLE.nbytes)
     for key in ("a", "b"):
         memory.of(1, key, lambda: Found(TABLE, 7))
     assert list(memory._results) == [(1, "b")]
@@ -100,14 +100,14 @@ def test_a_table_within_a_result_counts() -> None:
     "made_of", [str, lambda text: [text], lambda text: {"key": (text,)}], ids=["text", "list", "dict"]
 )
 def test_a_long_text_counts_wherever_it_stands(made_of: Callable[[str], object]) -> None:
-    memory = Memory(most_bytes=15_000)
+    memory = ResultCache(most_bytes=15_000)
     for key in ("a", "b"):
         memory.of(1, key, lambda: made_of("x" * 10_000))
     assert list(memory._results) == [(1, "b")]
 
 
 def test_results_without_tables_are_bounded_by_their_number() -> None:
-    memory = Memory()
+    memory = ResultCache()
     for number in range(2 * MOST_RESULTS):
         memory.of(1, number, list)
     assert len(memory._results) == MOST_RESULTS

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
 from health_assets.apps.serving.aggregates import hidden_models
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.apps.serving.pages import tools_page as tools
 from health_assets.apps.serving.pages.models_page import models_page
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.tools_page import tools_page
-from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
 from health_assets.scoring.wilson import lower_end
@@ -25,7 +25,7 @@ from health_assets_tests.support.pages_made import FULL, World, world_of
 from health_assets_tests.support.projects import Project, hours_from
 from health_assets_tests.support.session_pages_made import HOURS, SECRET, TARGETS, html_of, look_at, made
 
-RED = View(teams=frozenset({"red"}))
+RED = AccessScope(teams=frozenset({"red"}))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return made(tmp_path_factory.mktemp("models"))
 
 
-def html(world: World, page: Page, view: View = FULL) -> str:
+def html(world: World, page: Page, view: AccessScope = FULL) -> str:
     return html_of(page, look_at(world, view))
 
 
@@ -166,7 +166,7 @@ def test_after_the_targets_have_changed_nothing_is_shown_by_the_old_ones(world: 
 # -- tools --
 
 
-def rows(world: World, view: View = FULL, **wanted: Any) -> list[dict[str, Any]]:
+def rows(world: World, view: AccessScope = FULL, **wanted: Any) -> list[dict[str, Any]]:
     return list(tools_page(look_at(world, view), tools.Wanted(**wanted)).data["listed"])
 
 
@@ -182,7 +182,7 @@ def test_tools_stand_worst_first_with_the_numbers_of_the_warehouse(world: World)
 
 
 def test_calls_of_nobody_to_a_tool_of_a_personal_agent_are_for_the_full_view(world: World) -> None:
-    def nobodys(view: View) -> set[str]:
+    def nobodys(view: AccessScope) -> set[str]:
         return {one["tool"] for one in rows(world, view, agent="")}
 
     assert nobodys(FULL) == {"diary", "common"}

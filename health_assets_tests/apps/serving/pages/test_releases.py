@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
-from health_assets.apps.serving.pages.look import Look
 from health_assets.apps.serving.pages.release_rows import HEIGHT, WIDTH, band, interval, with_changed_together
 from health_assets.apps.serving.pages.releases_page import Wanted, releases_page
-from health_assets.apps.serving.view import EVERYBODYS, View
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets_tests.support.alerts_made import drift, insert
@@ -53,7 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return world_of(project, HOURS)
 
 
-def listed(look: Look, **wanted: object) -> list[dict]:
+def listed(look: ScopedHistory, **wanted: object) -> list[dict]:
     return list(releases_page(look, Wanted(**wanted)).data["listed"])
 
 
@@ -85,7 +85,7 @@ def test_releases_are_looked_for_by_verdict_name_and_page(world: World) -> None:
 
 def test_a_personal_agent_s_release_is_for_the_full_view_and_a_team_sees_its_own(world: World) -> None:
     assert [one["agent_id"] for one in listed(world.look(EVERYBODYS))] == ["falls", "slows", "same"]
-    red = world.look(View(teams=frozenset({"red"})))
+    red = world.look(AccessScope(teams=frozenset({"red"})))
     assert [one["agent_id"] for one in listed(red)] == ["falls"]
     assert releases_page(red, Wanted()).data["compared"] == 1
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.reliability_page import METRICS, TASK_METRICS, Wanted, reliability_page, shade
-from health_assets.apps.serving.view import View
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.logs_made import START, execution, line
@@ -23,7 +23,7 @@ from health_assets_tests.support.projects import Project
 
 HOURS = HourRange(START, START + 6 * HOUR)
 STEPS = ["ingest", "task_consistency", "agent_reliability"]
-STRANGER, OF_TEAM = View(), View(teams=frozenset({"b"}))
+STRANGER, OF_TEAM = AccessScope(), AccessScope(teams=frozenset({"b"}))
 HOSTILE = "<img src=x>\u202e\x1b"
 TARGETS = {"agents": {"mine": {"personal": True}, "bare": {"team": "b"}}}
 TASKS = 5
@@ -57,11 +57,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return world_of(project, HOURS)
 
 
-def _page(look: Look, **wanted: Any) -> Page:
+def _page(look: ScopedHistory, **wanted: Any) -> Page:
     return reliability_page(look, Wanted(**wanted))
 
 
-def _html(look: Look, **wanted: Any) -> str:
+def _html(look: ScopedHistory, **wanted: Any) -> str:
     frame = {**look.frame(), "signed_in": None, "missing": 0, "page_name": "reliability"}
     return _page(look, **wanted).written("html", frame)[0].decode()
 

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from health_assets.apps.serving import session_runs
 from health_assets.apps.serving import sessions as asked_sessions
+from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
 from health_assets.apps.serving.client import Reader
 from health_assets.apps.serving.pages import sessions_page as sessions
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
@@ -25,7 +26,6 @@ from health_assets.apps.serving.pages.session_timeline import GAPS_SHARE, LEAST_
 from health_assets.apps.serving.pages.sessions_page import sessions_page
 from health_assets.apps.serving.reader_process import read_session, read_session_runs
 from health_assets.apps.serving.sessions import SessionAnswer
-from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.session_scores.report import print_block
@@ -38,7 +38,7 @@ from health_assets_tests.support.session_pages_made import HOSTILE, SECRET, html
 
 STEPS = [*FLEET, "computed_signals", "evaluated_signals", "trace_risks", "session_scores"]
 """The steps that make what the pages of sessions show."""
-RED, BLUE = View(teams=frozenset({"red"})), View(teams=frozenset({"blue"}))
+RED, BLUE = AccessScope(teams=frozenset({"red"})), AccessScope(teams=frozenset({"blue"}))
 BEARER = {"Authorization": "Bearer secret"}
 
 
@@ -67,11 +67,11 @@ def server(world: World) -> Iterator[Served]:
         yield running
 
 
-def listed(world: World, view: View = FULL, **wanted: Any) -> list[dict[str, Any]]:
+def listed(world: World, view: AccessScope = FULL, **wanted: Any) -> list[dict[str, Any]]:
     return list(sessions_page(look_at(world, view), sessions.Wanted(**wanted)).data["listed"])
 
 
-def ids(world: World, view: View = FULL, **wanted: Any) -> list[str]:
+def ids(world: World, view: AccessScope = FULL, **wanted: Any) -> list[str]:
     return [one["session_id"] for one in listed(world, view, **wanted)]
 
 
@@ -81,7 +81,7 @@ def runs(world: World, session_id: str, until: datetime | None = None) -> dict[s
     return json.loads(json.dumps(found["answer"]))
 
 
-def told(world: World, session_id: str, view: View = FULL) -> dict[str, Any]:
+def told(world: World, session_id: str, view: AccessScope = FULL) -> dict[str, Any]:
     wanted = Wanted(session_id=session_id, runs=runs(world, session_id))
     return dict(session_page(look_at(world, view), wanted).data)
 
@@ -264,7 +264,7 @@ def test_a_list_holds_the_sessions_that_the_api_shows(world: World) -> None:
         (FULL, everything),
         (EVERYBODYS, everything - {"of mine", "mixed"}),
         (RED, {HOSTILE}),  # a trace of `calm` names no agent
-        (View(is_full=True, teams=red), {HOSTILE, "of mine", "mixed"}),
+        (AccessScope(is_full=True, teams=red), {HOSTILE, "of mine", "mixed"}),
     ]
     for view, expected in seen:
         assert set(ids(world, view)) == expected
@@ -285,13 +285,13 @@ def test_nobody_is_told_how_many_sessions_are_kept_from_it(world: World) -> None
         (FULL, "beta", {"silent", "of two teams"}),
         (EVERYBODYS, "alpha", {"calm", HOSTILE, "of two teams"}),
         (RED, "alpha", {HOSTILE}),
-        (View(is_full=True, teams=frozenset({"red"})), "alpha", {HOSTILE, "mixed"}),
-        (View(is_full=True, teams=frozenset({"red"})), "mine", {"of mine", "mixed"}),
+        (AccessScope(is_full=True, teams=frozenset({"red"})), "alpha", {HOSTILE, "mixed"}),
+        (AccessScope(is_full=True, teams=frozenset({"red"})), "mine", {"of mine", "mixed"}),
         (BLUE, "beta", {"silent"}),  # of two teams was of this one alone, an hour before
     ],
 )  # fmt: skip
 def test_an_agents_page_lists_the_sessions_that_have_a_page(
-    world: World, view: View, agent_id: str, expected: set[str]
+    world: World, view: AccessScope, agent_id: str, expected: set[str]
 ) -> None:
     page = agent_page(look_at(world, view), agent_id, WantedOfAgent()).data["sessions"]
     assert {one["session_id"] for one in page["listed"]} == expected
@@ -302,7 +302,7 @@ def test_an_agents_page_lists_the_sessions_that_have_a_page(
 
 
 def test_evidence_names_no_session_that_has_no_page(world: World) -> None:
-    def named(view: View) -> set[str | None]:
+    def named(view: AccessScope) -> set[str | None]:
         return {
             one["session_id"] for one in agent_page(look_at(world, view), "alpha", WantedOfAgent()).data["evidence"]
         }
@@ -413,7 +413,7 @@ def test_a_session_without_a_signal_says_so_in_place_of_scores(world: World) -> 
 
 
 def test_texts_of_errors_are_for_the_full_view(world: World) -> None:
-    def texts(view: View) -> set[str | None]:
+    def texts(view: AccessScope) -> set[str | None]:
         of = told(world, HOSTILE, view)
         return {one["error"] for one in (*of["traces"], *of["calls"])}
 

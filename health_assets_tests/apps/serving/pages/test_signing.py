@@ -14,7 +14,7 @@ from health_assets.apps.serving.hosts import AllowedHosts
 from health_assets.apps.serving.pages.signing import TRIES_IN_RESERVE, own_page
 from health_assets.apps.serving.sign_ins import LASTS, MOST_SIGN_INS, SignIns
 from health_assets.apps.serving.tokens import new_token
-from health_assets_tests.apps.test_serving_doors import SCORES, bearer, kept_as_json
+from health_assets_tests.apps.test_serving_auth import SCORES, bearer, kept_as_json
 from health_assets_tests.apps.test_serving_tls import certificate
 from health_assets_tests.support.browsers import FORM, Browser
 from health_assets_tests.support.incidents_made import make_warehouse

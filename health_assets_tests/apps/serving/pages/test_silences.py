@@ -13,7 +13,7 @@ from health_assets.apps.serving.pages import changing
 from health_assets.apps.serving.tokens import new_token
 from health_assets.core.hours import HOUR
 from health_assets.warehouse.store import Warehouse
-from health_assets_tests.apps.test_serving_doors import kept_as_json
+from health_assets_tests.apps.test_serving_auth import kept_as_json
 from health_assets_tests.support.browsers import Browser
 from health_assets_tests.support.incidents_made import make_warehouse
 from health_assets_tests.support.serving_made import PATIENCE_S, Served, fill, readers_in_this_process, served

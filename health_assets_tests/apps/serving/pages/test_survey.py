@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from health_assets.apps.serving.pages.look import Look
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.pages.page import Page
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.survey_page import survey_page
-from health_assets.apps.serving.view import View
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.systems.survey.surveying import keep_probes, summarise
@@ -48,7 +48,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return world_of(project, HOURS)
 
 
-def _html(look: Look, page: Page) -> str:
+def _html(look: ScopedHistory, page: Page) -> str:
     frame = {**look.frame(), "signed_in": None, "missing": 0, "page_name": "survey"}
     return page.written("html", frame)[0].decode()
 
@@ -107,7 +107,7 @@ def test_without_a_survey_the_page_says_how_to_switch_it_on(world: World) -> Non
 
 
 def test_who_sees_some_teams_alone_sees_no_survey(world: World) -> None:
-    look = world.look(View(teams=frozenset({"b"})))
+    look = world.look(AccessScope(teams=frozenset({"b"})))
     page = survey_page(look)
     assert page.data["platforms"] == page.data["curve"] == []
     assert "only who sees all teams sees it" in _html(look, page)

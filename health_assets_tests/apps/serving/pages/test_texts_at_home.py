@@ -7,7 +7,7 @@ import pytest
 
 from health_assets.apps.serving.tokens import new_token
 from health_assets.core.hours import HOUR, HourRange
-from health_assets_tests.apps.test_serving_doors import bearer, kept_as_json
+from health_assets_tests.apps.test_serving_auth import bearer, kept_as_json
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.pages_made import World, world_of
 from health_assets_tests.support.projects import Project

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from health_assets.apps.serving import run_traces
+from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.fleet_page import Wanted as WantedFleet
 from health_assets.apps.serving.pages.fleet_page import fleet_page
@@ -20,16 +21,15 @@ from health_assets.apps.serving.pages.trace_page import NO_CALLS, NO_RUN, ONLY_C
 from health_assets.apps.serving.reader_process import read_session_runs, read_trace
 from health_assets.apps.serving.tokens import new_token
 from health_assets.apps.serving.trace_question import TraceQuestion
-from health_assets.apps.serving.view import EVERYBODYS, View
 from health_assets.core.errors import HealthAssetsError
-from health_assets_tests.apps.test_serving_doors import bearer, kept_as_json
+from health_assets_tests.apps.test_serving_auth import bearer, kept_as_json
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.pages_made import FULL, World
 from health_assets_tests.support.serving_made import Served
 from health_assets_tests.support.session_pages_made import html_of, look_at
 from health_assets_tests.support.waterfalls_made import FAILING, LONG, PROMPT, SECRET, WRAPPED, made, run_id
 
-RED = View(teams=frozenset({"red"}))
+RED = AccessScope(teams=frozenset({"red"}))
 LONG_SPANS = 1201
 PAGE = {"Accept": "text/html"}
 
@@ -56,16 +56,16 @@ def long(world: World) -> dict[str, Any]:
     return trace(world, LONG)
 
 
-def page(world: World, answer: dict[str, Any], view: View = FULL, **wanted: Any) -> Any:
+def page(world: World, answer: dict[str, Any], view: AccessScope = FULL, **wanted: Any) -> Any:
     question = TraceQuestion(run_id=answer["run"]["execution_id"])
     return trace_page(look_at(world, view), Wanted(question=question, trace=answer, **wanted))
 
 
-def listed(world: World, answer: dict[str, Any], view: View = FULL, **wanted: Any) -> list[dict[str, Any]]:
+def listed(world: World, answer: dict[str, Any], view: AccessScope = FULL, **wanted: Any) -> list[dict[str, Any]]:
     return list(page(world, answer, view, **wanted).data["listed"])
 
 
-def html(world: World, answer: dict[str, Any], view: View = FULL, **wanted: Any) -> str:
+def html(world: World, answer: dict[str, Any], view: AccessScope = FULL, **wanted: Any) -> str:
     return html_of(page(world, answer, view, **wanted), look_at(world, view))
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.history.reading import History
-from health_assets.apps.serving.pages.look import Look
-from health_assets.apps.serving.pages.memory import Memory
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.rendering import usd
+from health_assets.apps.serving.pages.result_cache import ResultCache
+from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.usage_page import Wanted, usage_page
-from health_assets.apps.serving.view import View
 from health_assets.core.hours import HOUR, HourRange
 from health_assets_tests.support.logs_made import START, cancellation, execution, line
 from health_assets_tests.support.pages_made import FULL, World, world_of
@@ -25,7 +25,7 @@ from health_assets_tests.support.projects import Project
 HOURS = HourRange(START, START + 38 * HOUR)
 """A whole day, and 14 hours of the next."""
 STEPS = ["ingest", "usage_components", "agent_usage", "usage_breakdown"]
-STRANGER, OF_TEAM = View(), View(teams=frozenset({"b"}))
+STRANGER, OF_TEAM = AccessScope(), AccessScope(teams=frozenset({"b"}))
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[31m"
 LONG = "=" + "long" * 250
 SEEN = {
@@ -77,18 +77,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return world_of(project, HOURS)
 
 
-def _page(look: Look, **wanted: Any) -> Page:
+def _page(look: ScopedHistory, **wanted: Any) -> Page:
     return usage_page(look, Wanted(**wanted))
 
 
-def _html(look: Look, **wanted: Any) -> str:
+def _html(look: ScopedHistory, **wanted: Any) -> str:
     body, _ = _page(look, **wanted).written(
         "html", {**look.frame(), "signed_in": None, "missing": 0, "page_name": "usage"}
     )
     return body.decode()
 
 
-def _sums(world: World, view: View, hours: HourRange, by: str) -> dict[Any, tuple]:
+def _sums(world: World, view: AccessScope, hours: HourRange, by: str) -> dict[Any, tuple]:
     """The sums of executions of the agents that a caller sees, asked of the warehouse."""
     seen = SEEN[view]
     rows = world.project.query(
@@ -104,7 +104,9 @@ def _window(world: World) -> HourRange:
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
-def test_agents_are_the_ones_of_the_window_that_the_caller_sees_the_costliest_first(world: World, view: View) -> None:
+def test_agents_are_the_ones_of_the_window_that_the_caller_sees_the_costliest_first(
+    world: World, view: AccessScope
+) -> None:
     told = _page(world.look(view)).data
     expected = _sums(world, view, _window(world), "agent_id")
     assert {row["agent_id"]: tuple(row[name] for name in NAMES) for row in told["agents"]} == expected
@@ -115,7 +117,7 @@ def test_agents_are_the_ones_of_the_window_that_the_caller_sees_the_costliest_fi
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
-def test_a_success_costs_what_all_executions_that_the_caller_sees_cost(world: World, view: View) -> None:
+def test_a_success_costs_what_all_executions_that_the_caller_sees_cost(world: World, view: AccessScope) -> None:
     fleet = _page(world.look(view)).data["fleet"]
     [(executions, successes, _, with_cost, _, _, cost)] = _sums(world, view, _window(world), "1").values()
     assert fleet["cost_per_success_usd"] == pytest.approx(cost / successes)
@@ -123,7 +125,7 @@ def test_a_success_costs_what_all_executions_that_the_caller_sees_cost(world: Wo
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
-def test_versions_are_those_of_the_agents_that_the_caller_sees(world: World, view: View) -> None:
+def test_versions_are_those_of_the_agents_that_the_caller_sees(world: World, view: AccessScope) -> None:
     """From hour 14 on, `half` ran 16 hours in version 1 and 8 in version 2; half of the hours tell 25 cents."""
     told = _page(world.look(view)).data["versions"]
     found = {(row["agent_id"], row["agent_version"]): tuple(row[name] for name in NAMES) for row in told}
@@ -138,7 +140,7 @@ def test_versions_are_those_of_the_agents_that_the_caller_sees(world: World, vie
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
-def test_users_are_those_of_the_agents_that_the_caller_sees(world: World, view: View) -> None:
+def test_users_are_those_of_the_agents_that_the_caller_sees(world: World, view: AccessScope) -> None:
     found = {row["user_id"]: tuple(row[name] for name in NAMES) for row in _page(world.look(view)).data["users"]}
     assert found == _sums(world, view, _window(world), "user_id")
     assert len(found) == 2
@@ -148,7 +150,7 @@ def test_users_are_those_of_the_agents_that_the_caller_sees(world: World, view: 
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
-def test_feedback_of_people_stands_beside_success(world: World, view: View) -> None:
+def test_feedback_of_people_stands_beside_success(world: World, view: AccessScope) -> None:
     """From hour 14 on, every third of 24 was disliked: 15, 18, ... 36."""
     told = _page(world.look(view)).data
     [half] = [row for row in told["agents"] if row["agent_id"] == "half"]
@@ -160,7 +162,7 @@ def test_feedback_of_people_stands_beside_success(world: World, view: View) -> N
 
 
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
-def test_models_are_those_of_the_executions_that_the_caller_sees(world: World, view: View) -> None:
+def test_models_are_those_of_the_executions_that_the_caller_sees(world: World, view: AccessScope) -> None:
     found = {row["model"]: tuple(row[name] for name in NAMES) for row in _page(world.look(view)).data["models"]}
     expected = _sums(world, view, _window(world), "model")
     assert found.keys() == expected.keys()
@@ -171,7 +173,7 @@ def test_models_are_those_of_the_executions_that_the_caller_sees(world: World, v
 def test_sums_of_an_hour_are_made_once_for_each_view_and_outlive_what_is_forgotten(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory, read = Memory(), list[str]()
+    memory, read = ResultCache(), list[str]()
     real = History.of_all
 
     def of_all(self: History, series: str, hour: datetime, *asked: Any) -> Any:
@@ -193,7 +195,7 @@ def test_sums_of_an_hour_are_made_once_for_each_view_and_outlive_what_is_forgott
 
 @pytest.mark.parametrize("hour", [HOURS.end - HOUR, HOURS.start + 23 * HOUR], ids=["so far", "over"])
 @pytest.mark.parametrize("view", SEEN, ids=["full", "stranger", "team"])
-def test_days_are_those_of_the_calendar_up_to_the_hour(world: World, view: View, hour: datetime) -> None:
+def test_days_are_those_of_the_calendar_up_to_the_hour(world: World, view: AccessScope, hour: datetime) -> None:
     days = {row["hour"]: row for row in _page(world.look(view, hour)).data["days"]}
     expected = _sums(world, view, HourRange(HOURS.start, hour + HOUR), "CAST(hour AS DATE)")
     assert {start.date() for start in days} == expected.keys()

@@ -56,7 +56,7 @@ def history_folder(settings: Settings) -> Path:
     return path.with_name(f"{path.name}.history")
 
 
-class Keeper:
+class Updater:
     """Holds the history and fills it in the background.
 
     Args:

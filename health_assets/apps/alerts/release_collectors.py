@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
+from health_assets.apps.alerts.facts import Fact
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import ObservedHour
-from health_assets.apps.alerts.seen import Seen
-from health_assets.apps.alerts.seen_releases import ReleaseSeen
+from health_assets.apps.alerts.release_facts import ReleaseFact
 from health_assets.core.hours import HourRange
 from health_assets.systems.release_comparison.comparisons import Comparison
 from health_assets.systems.release_comparison.names import WORSE
 from health_assets.systems.release_comparison.newest import newest_comparisons
 
 
-def releases_seen(observed: ObservedHour) -> Iterable[Seen]:
+def releases_seen(observed: ObservedHour) -> Iterable[Fact]:
     """The comparisons of agents with a release that is worse, and of those with an open incident."""
     hour = HourRange.of(observed.hour)
     compared = observed.session.hours_of("release_comparison", hour)
@@ -27,7 +27,7 @@ def releases_seen(observed: ObservedHour) -> Iterable[Seen]:
     for row in rows:
         by_agent.setdefault(row["agent_id"], []).append(row)
     for agent_id in agents:
-        yield ReleaseSeen(
+        yield ReleaseFact(
             hour=observed.hour,
             subject_id=agent_id,
             rows=by_agent.get(agent_id, ()),

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from health_assets.apps.serving.access_log import AccessLog
 from health_assets.apps.serving.answers import Answer, Headers, problem
+from health_assets.apps.serving.auth import Auth
 from health_assets.apps.serving.browsers import VARY, has_page, page_for
-from health_assets.apps.serving.doors import Doors
 from health_assets.apps.serving.forms import FORM, Form, form_refusal, is_form_address, read_form
 from health_assets.apps.serving.rate_limit import RateLimit
 from health_assets.apps.serving.request_counts import NO_ROUTE, REFUSED, RequestCounts
@@ -40,13 +40,13 @@ class Messages(Protocol):
         """Answer a request that is read; gives an answer still to be sent where its body does not come."""
 
 
-class Gate:
+class Middleware:
     """ASGI middleware in front of the routes.
 
     Args:
         app: the application behind it.
         service: makes the health documents.
-        doors: recognizes hosts and callers.
+        auth: recognizes hosts and callers.
         requests_per_s: requests that one client address may send; None for any number.
         requests: where they are counted.
         log: where requests are noted; None for nowhere.
@@ -58,7 +58,7 @@ class Gate:
         self,
         app: ASGIApp,
         service: Service,
-        doors: Doors,
+        auth: Auth,
         requests_per_s: float | None,
         requests: RequestCounts,
         log: AccessLog | None,
@@ -68,7 +68,7 @@ class Gate:
     ) -> None:
         self._app = app
         self._service = service
-        self._doors = doors
+        self._auth = auth
         self._requests = requests
         self._log = log
         self._has_pages = has_pages
@@ -83,9 +83,9 @@ class Gate:
         client = scope.get("client")
         address, headers = client[0] if client else "", scope["headers"]
         if _is_page(scope["raw_path"]):  # a cookie opens pages, and nothing of the API
-            asked = Asked(headers=headers, caller=self._doors.visitor(headers), address=address, target=_target(scope))
+            asked = Asked(headers=headers, caller=self._auth.visitor(headers), address=address, target=_target(scope))
         else:
-            asked = Asked(headers=headers, caller=self._doors.caller(headers), address=address)
+            asked = Asked(headers=headers, caller=self._auth.caller(headers), address=address)
         start, counted = time.perf_counter(), _Counted(send, varies=self._has_pages and has_page(scope["raw_path"]))
         try:
             await self._handle(scope, asked, receive, counted)
@@ -136,7 +136,7 @@ class Gate:
 
     def _refusal(self, scope: Scope, asked: Asked) -> Answer | None:
         own_address = (scope.get("server") or ("",))[0]
-        if (refusal := self._doors.hosts.refusal(asked.headers, own_address, scope["http_version"])) is not None:
+        if (refusal := self._auth.hosts.refusal(asked.headers, own_address, scope["http_version"])) is not None:
             return refusal
         if self._limit is not None and asked.address:
             wait_s = self._limit.wait_s(asked.address, time.monotonic())
@@ -145,7 +145,7 @@ class Gate:
         if self._mcp is not None and scope["raw_path"] == MCP:
             return self._mcp.refusal(scope, asked)
         if is_form_address(scope):
-            return form_refusal(scope, self._doors.hosts)
+            return form_refusal(scope, self._auth.hosts)
         if scope["method"] == "OPTIONS" and scope["raw_path"].endswith(WELL_KNOWN):
             preflight = self._service.preflight(asked)
             if preflight is not None:

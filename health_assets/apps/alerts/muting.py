@@ -16,7 +16,7 @@ from health_assets.apps.alerts.silences import Silence, longest_covering
 
 
 @dataclass(frozen=True)
-class Hushed:
+class Muted:
     """The incidents and notices that silences change.
 
     Args:
@@ -31,7 +31,7 @@ class Hushed:
         return bool(self.incidents or self.never)
 
 
-def hush(incidents: Iterable[Incident], waiting: Sequence[Notice], active: Sequence[Silence], now: datetime) -> Hushed:
+def hush(incidents: Iterable[Incident], waiting: Sequence[Notice], active: Sequence[Silence], now: datetime) -> Muted:
     """Apply the silences of a moment.
 
     Args:
@@ -58,7 +58,7 @@ def hush(incidents: Iterable[Incident], waiting: Sequence[Notice], active: Seque
             after = replace(incident, unsilenced_at=now)
         if after != incident:
             changed.append(after)
-    return Hushed(tuple(changed), tuple(never))
+    return Muted(tuple(changed), tuple(never))
 
 
 def _unheard(waiting: Sequence[Notice]) -> list[Notice]:

@@ -1,10 +1,10 @@
-"""Parts of the data that a caller may see. `doors` says who the caller is."""
+"""Parts of the data that a caller may see. `auth` says who the caller is."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class AccessScope:
     """A part of the data.
 
     Args:
@@ -23,5 +23,5 @@ class View:
         return self.is_full or self.is_operators
 
 
-EVERYBODYS = View()
+EVERYBODYS = AccessScope()
 """What is not kept from anybody: all agents, personal ones coarse."""

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.outdated import DataAge
 from health_assets.apps.serving.ownership import Ownership
-from health_assets.apps.serving.pages.memory import FOR_GOOD, Memory
+from health_assets.apps.serving.pages.result_cache import FOR_GOOD, ResultCache
 from health_assets.apps.serving.team_lists import NO_TEAM
-from health_assets.apps.serving.view import View
 from health_assets.core.hours import HOUR, HourRange
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ ERROR_TEXTS = frozenset({"error", "error_class", "last_error"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class ScopedHistory:
     """The history as one caller sees it.
 
     Args:
@@ -51,7 +51,7 @@ class Look:
 
     history: History
     hour: datetime
-    view: View
+    view: AccessScope
     ownership: Ownership
     now: datetime
     late_after: timedelta
@@ -59,7 +59,7 @@ class Look:
     may_change: bool = False
     max_age_s: float = math.inf
     rules: str = ""
-    memory: Memory = field(default_factory=Memory)
+    memory: ResultCache = field(default_factory=ResultCache)
 
     def remembered(self, what: Hashable, make: Callable[[], T]) -> T:
         """A result that follows from the history, the hour and what the caller may see; made where it is not known.

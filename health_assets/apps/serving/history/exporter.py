@@ -1,7 +1,7 @@
 """Filling the history from the warehouse, a little at a time, in a process beside the server.
 
 What belongs here: finding the hours that changed, copying them, putting days together, and forgetting old ones. What
-does not: which rows (`series`) and how files look (`layout`).
+does not: which rows (`datasets`) and how files look (`layout`).
 
 The warehouse is held for a few seconds at most, and let go of before the next hours are copied, so that a run that
 wants to write gets its turn. The newest hours come first: the pages need them most. Hours are put together to days
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from health_assets.apps.serving.history.copying_rules import Rules
+from health_assets.apps.serving.history.datasets import COPY, DIGESTED, SERIES, WHOLE, Series
 from health_assets.apps.serving.history.history_folder import SPILLED, forget_lost, fresh_name, held, remove_unnamed
 from health_assets.apps.serving.history.layout import (
     ROWS_PER_BATCH,
@@ -36,7 +37,6 @@ from health_assets.apps.serving.history.layout import (
     write_account,
     write_rows,
 )
-from health_assets.apps.serving.history.series import COPY, DIGESTED, SERIES, WHOLE, Series
 from health_assets.apps.serving.ownership import Ownership
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings

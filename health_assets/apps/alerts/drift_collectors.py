@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
+from health_assets.apps.alerts.drift_facts import DriftFact
+from health_assets.apps.alerts.facts import Fact
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import ObservedHour, ids_table
-from health_assets.apps.alerts.seen import Seen
-from health_assets.apps.alerts.seen_drifts import DriftSeen
 from health_assets.core.hours import HourRange
 from health_assets.systems.agent_drift.report import drifting_in
 from health_assets.warehouse.partition_states import PartitionStates
 
 
-def drifts_seen(observed: ObservedHour) -> Iterable[Seen]:
+def drifts_seen(observed: ObservedHour) -> Iterable[Fact]:
     """The drifts of agents, and of those with an open incident whether there is one."""
     hour = HourRange.of(observed.hour)
     by_agent: dict[str, list[dict]] = {}
@@ -22,7 +22,7 @@ def drifts_seen(observed: ObservedHour) -> Iterable[Seen]:
     watched = sorted({*by_agent, *observed.watched("agent")})
     ran = _with_executions(observed, watched)
     for agent_id in watched:
-        yield DriftSeen(
+        yield DriftFact(
             hour=observed.hour,
             subject_id=agent_id,
             rows=by_agent.get(agent_id, ()),

@@ -6,30 +6,30 @@ from operator import or_
 
 from health_assets.apps.alerts.budget_rules import BudgetRule
 from health_assets.apps.alerts.context import CONTEXT_HOURS, agents_worth_a_look
+from health_assets.apps.alerts.drift_collectors import drifts_seen
+from health_assets.apps.alerts.drift_facts import DriftFact
+from health_assets.apps.alerts.facts import AgentFact, BudgetFact, ExpectationFact, Fact, HourFact, Least, ModelFact
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour, heaviest_events, ids_table
-from health_assets.apps.alerts.observing_drifts import drifts_seen
-from health_assets.apps.alerts.observing_releases import releases_seen
-from health_assets.apps.alerts.observing_states import probes_seen, statuses_seen, verdicts_seen
+from health_assets.apps.alerts.release_collectors import releases_seen
+from health_assets.apps.alerts.release_facts import ReleaseFact
 from health_assets.apps.alerts.rules import STATES, Floor, StateWorsened, drop_of
-from health_assets.apps.alerts.seen import AgentSeen, BudgetSeen, ExpectationSeen, HourSeen, Least, ModelSeen, Seen
-from health_assets.apps.alerts.seen_drifts import DriftSeen
-from health_assets.apps.alerts.seen_releases import ReleaseSeen
-from health_assets.apps.alerts.seen_states import NowSeen, ProbeSeen, StatusSeen
+from health_assets.apps.alerts.state_collectors import probes_seen, statuses_seen, verdicts_seen
+from health_assets.apps.alerts.state_facts import NowSeen, ProbeSeen, StatusSeen
 from health_assets.core.hours import HOUR, HourRange
 
 
-def observe(observed: ObservedHour, *, is_there: bool) -> list[Seen]:
+def observe(observed: ObservedHour, *, is_there: bool) -> list[Fact]:
     """The facts of an hour. An hour that was left out has only that fact and its expectations."""
     wanted = {kind for rule in observed.rules for kind in rule.looks_at}
-    seen: list[Seen] = [HourSeen(observed.hour, HOURS, is_there=is_there)] if HourSeen in wanted else []
+    seen: list[Fact] = [HourFact(observed.hour, HOURS, is_there=is_there)] if HourFact in wanted else []
     for kind, read in OBSERVERS.items():
         if kind in wanted:
             seen += read(observed)
     return seen
 
 
-def _agents(observed: ObservedHour) -> Iterable[Seen]:
+def _agents(observed: ObservedHour) -> Iterable[Fact]:
     drop, floors = drop_of(observed.rules), [rule.below for rule in observed.rules if isinstance(rule, Floor)]
     drop_hours = drop.within_hours if drop else 1
     worsened = next((rule for rule in observed.rules if isinstance(rule, StateWorsened)), None)
@@ -50,7 +50,7 @@ def _agents(observed: ObservedHour) -> Iterable[Seen]:
     evidence, failures = heaviest_events(observed, names), failures_of(observed, names)
     for row in found:
         place = row["best_state_before"]
-        yield AgentSeen(
+        yield AgentFact(
             hour=observed.hour,
             subject_id=row["agent_id"],
             row=row,
@@ -64,7 +64,7 @@ def _agents(observed: ObservedHour) -> Iterable[Seen]:
         )
 
 
-def _budgets(observed: ObservedHour) -> Iterable[Seen]:
+def _budgets(observed: ObservedHour) -> Iterable[Fact]:
     """Budgets that are spent fast enough for an incident, and those of agents with an open one."""
     own = observed.session.hours_of("error_budget", HourRange.of(observed.hour))
     watched = ids_table(observed.watched("agent"))
@@ -77,7 +77,7 @@ def _budgets(observed: ObservedHour) -> Iterable[Seen]:
     names = [row["agent_id"] for row in found]
     evidence, failures = heaviest_events(observed, names), failures_of(observed, names)
     for row in found:
-        yield BudgetSeen(
+        yield BudgetFact(
             hour=observed.hour,
             subject_id=row["agent_id"],
             row=row,
@@ -88,12 +88,12 @@ def _budgets(observed: ObservedHour) -> Iterable[Seen]:
         )
 
 
-def _models(observed: ObservedHour) -> Iterable[Seen]:
+def _models(observed: ObservedHour) -> Iterable[Fact]:
     rows = observed.session.hours_of("model_health", HourRange.of(observed.hour)).order_by("model")
     calls = rows.success_count + rows.failure_count
     named = ("model", "health_score", "is_degraded", "degraded_threshold", "last_call_at")
     for row in observed.session.dicts(rows.select(*named, calls=calls)):
-        yield ModelSeen(
+        yield ModelFact(
             hour=observed.hour,
             subject_id=row["model"],
             score=row["health_score"],
@@ -105,7 +105,7 @@ def _models(observed: ObservedHour) -> Iterable[Seen]:
         )
 
 
-def _expectations(observed: ObservedHour) -> Iterable[Seen]:
+def _expectations(observed: ObservedHour) -> Iterable[Fact]:
     results = observed.session.hours_of("expectation_results", HourRange.of(observed.hour)).order_by(
         "asset", "expectation"
     )
@@ -113,7 +113,7 @@ def _expectations(observed: ObservedHour) -> Iterable[Seen]:
     for row in observed.session.dicts(results):
         name = f"{row['asset']}.{row['expectation']}"
         if not row["success"] or name in watched:
-            yield ExpectationSeen(
+            yield ExpectationFact(
                 hour=observed.hour,
                 subject_id=name,
                 success=row["success"],
@@ -123,15 +123,15 @@ def _expectations(observed: ObservedHour) -> Iterable[Seen]:
             )
 
 
-OBSERVERS: dict[type[Seen], Callable[[ObservedHour], Iterable[Seen]]] = {
+OBSERVERS: dict[type[Fact], Callable[[ObservedHour], Iterable[Fact]]] = {
     NowSeen: verdicts_seen,
-    AgentSeen: _agents,
-    BudgetSeen: _budgets,
+    AgentFact: _agents,
+    BudgetFact: _budgets,
     StatusSeen: statuses_seen,
     ProbeSeen: probes_seen,
-    ReleaseSeen: releases_seen,
-    DriftSeen: drifts_seen,
-    ModelSeen: _models,
-    ExpectationSeen: _expectations,
+    ReleaseFact: releases_seen,
+    DriftFact: drifts_seen,
+    ModelFact: _models,
+    ExpectationFact: _expectations,
 }
 """How each kind of subject is read."""

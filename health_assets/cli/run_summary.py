@@ -10,10 +10,10 @@ from rich.text import Text
 
 from health_assets.cli.failed_checks import FailedCheck
 from health_assets.core.agent_names import UUID_LIKE, alike_but_for_uuids, twins
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourGroups, HourRange
 from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
-from health_assets.core.wording import counted
 from health_assets.logs.stores import NAMES_THAT_COUNT
 from health_assets.pipeline.span_summary import summarize_spans
 from health_assets.systems.agent_health_model.older_targets import older_targets

@@ -1,7 +1,8 @@
 """Columns of copied rows by which a page knows who may see them.
 
 What belongs here: marking rows that are an aggregate over agents, and naming all agents of a session. What does not:
-deciding about one caller (`apps.serving.pages.look`) and which aggregates tell too much (`apps.serving.aggregates`).
+deciding about one caller (`apps.serving.pages.scoped_history`), and which aggregates tell too much
+(`apps.serving.aggregates`).
 
 What follows from the targets is marked with their fingerprint: while the marks are not yet those of the targets as they
 are now, a page takes the rows for hidden. So it does where retention has dropped the rows that would tell.

@@ -24,7 +24,7 @@ class Least:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Fact:
     """Something seen of a subject.
 
     Args:
@@ -45,7 +45,7 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfAgent(Seen):
+class OfAgent(Fact):
     """An agent's row of a table.
 
     Args:
@@ -69,7 +69,7 @@ class OfAgent(Seen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentSeen(OfAgent):
+class AgentFact(OfAgent):
     """An agent's score: its row of `agent_health`.
 
     Args:
@@ -143,7 +143,7 @@ class AgentSeen(OfAgent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetSeen(OfAgent):
+class BudgetFact(OfAgent):
     """An agent's row of `error_budget`: how fast it spends its budget."""
 
     kind: ClassVar[str] = "budget"
@@ -165,7 +165,7 @@ BUDGET_COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelSeen(Seen):
+class ModelFact(Fact):
     """A model's rolling health.
 
     Args:
@@ -198,7 +198,7 @@ class ModelSeen(Seen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectationSeen(Seen):
+class ExpectationFact(Fact):
     """Result of a data-quality check; the subject is `asset.expectation`.
 
     Args:
@@ -227,7 +227,7 @@ class ExpectationSeen(Seen):
 
 
 @dataclass(frozen=True)
-class HourSeen(Seen):
+class HourFact(Fact):
     """Whether an hour was materialized at all, now that a later one was.
 
     Args:
@@ -245,7 +245,7 @@ class HourSeen(Seen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DueSeen(HourSeen):
+class DueFact(HourFact):
     """Whether the newest hour that should be there by now is.
 
     Args:

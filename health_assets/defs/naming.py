@@ -18,7 +18,7 @@ OWNERS = ("team:agent-platform",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
+class Naming:
     """Keys and names of what is defined.
 
     Args:
@@ -64,7 +64,7 @@ class Placement:
         )
 
 
-STANDALONE = Placement()
+STANDALONE = Naming()
 """The project of its own: plain keys and names."""
 
 

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from health_assets.apps.alerts.collectors import observe
 from health_assets.apps.alerts.config import Alerts
+from health_assets.apps.alerts.facts import DueFact
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject, judge, unwatched
 from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour
-from health_assets.apps.alerts.observing import observe
 from health_assets.apps.alerts.outbox import (
     ASSET,
     count_waiting,
@@ -29,12 +30,11 @@ from health_assets.apps.alerts.outbox import (
     open_incidents,
 )
 from health_assets.apps.alerts.rules import NoData
-from health_assets.apps.alerts.seen import DueSeen
 from health_assets.apps.alerts.silencing import all_silences, changes_of_file, settle, take_in_file, unsettled
+from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
-from health_assets.core.wording import counted
 from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.session import Session
@@ -190,7 +190,7 @@ def _judge_lateness(
     return judge(alerts.rules, [seen], already_open, at=now if seen.is_there else due_at)
 
 
-def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen | None:
+def newest_due(session: Session, settings: Settings, now: datetime) -> DueFact | None:
     """The newest hour that should be there by now; None where nothing was ever made, or asked for."""
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
     newest = PartitionStates(session).newest(SCORED_ASSET, now)
@@ -199,7 +199,7 @@ def newest_due(session: Session, settings: Settings, now: datetime) -> DueSeen |
     states, hours = PartitionStates(session), HourRange.of(due)
     is_there = bool(states.of(SCORED_ASSET, hours) - states.not_final([SCORED_ASSET], hours))
     is_catching_up = not is_there and _is_catching_up(session, newest, due, now)
-    return DueSeen(hour=due, subject_id=HOURS, is_there=is_there, newest=newest, is_catching_up=is_catching_up)
+    return DueFact(hour=due, subject_id=HOURS, is_there=is_there, newest=newest, is_catching_up=is_catching_up)
 
 
 def next_change_at(session: Session, alerts: Alerts, settings: Settings, now: datetime) -> datetime:

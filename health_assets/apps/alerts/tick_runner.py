@@ -6,7 +6,7 @@ from datetime import datetime
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.delivering import Delivery, deliver
 from health_assets.apps.alerts.digest_store import write_due_digest
-from health_assets.apps.alerts.watching import Watch, watch
+from health_assets.apps.alerts.evaluator import Watch, watch
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.warehouse.store import Warehouse

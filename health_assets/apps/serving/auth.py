@@ -1,7 +1,7 @@
 """Callers and their rights: roles, teams, tokens, and the hosts that are answered.
 
 What belongs here: recognizing a caller, and the one rule of who may do what. What does not: how tokens are kept
-(`tokens`), how much a caller may ask (`quotas`), and what part of the data a view is (`view`).
+(`tokens`), how much a caller may ask (`quotas`), and what part of the data a view is (`access_scope`).
 """
 
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from health_assets.apps.serving import tokens
+from health_assets.apps.serving.access_scope import AccessScope
 from health_assets.apps.serving.answers import Answer, Headers, problem
 from health_assets.apps.serving.audit import UnwritableLogError, note_change
 from health_assets.apps.serving.hosts import AllowedHosts, named
 from health_assets.apps.serving.sign_ins import SignIns
 from health_assets.apps.serving.tokens import Keyring, Role, Token
-from health_assets.apps.serving.view import View
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 
@@ -47,7 +47,7 @@ class Caller:
 
     name: str | None
     standing: Standing
-    view: View
+    view: AccessScope
     fault: str | None = None
     csrf: str | None = None
 
@@ -61,7 +61,7 @@ class Caller:
         return problem(401, self.fault or NEEDS_TOKEN, [(b"www-authenticate", challenge)])
 
 
-class Doors:
+class Auth:
     """Recognizes callers.
 
     Args:
@@ -86,11 +86,11 @@ class Doors:
         is_at_home = is_local and not self.has_tokens and not named(settings.allowed_hosts)
         self.anonymous: Standing = settings.anonymous_role or ("read" if is_at_home else "documents")
         self._stranger, self._unknown, self._unreadable = (
-            Caller(name=None, standing=self.anonymous, view=View(), fault=fault)
+            Caller(name=None, standing=self.anonymous, view=AccessScope(), fault=fault)
             for fault in (None, NOT_KNOWN, NO_BEARER)
         )
         # whoever is at home can read the logs themselves
-        self.anonymous_view = View(is_operators=is_at_home and RANKS[self.anonymous] >= RANKS["read"])
+        self.anonymous_view = AccessScope(is_operators=is_at_home and RANKS[self.anonymous] >= RANKS["read"])
         self._at_home = replace(self._stranger, view=self.anonymous_view)
         self.is_open_to_the_world = self.anonymous == "read" and not is_local
 
@@ -163,4 +163,4 @@ class Doors:
 
 def _caller(token: Token) -> Caller:
     teams = None if token.teams is None else frozenset(token.teams)
-    return Caller(name=token.name, standing=token.role, view=View(is_full=token.role == "operate", teams=teams))
+    return Caller(name=token.name, standing=token.role, view=AccessScope(is_full=token.role == "operate", teams=teams))

@@ -7,10 +7,10 @@ import ibis
 from ibis import ir
 
 from health_assets.apps.alerts.context import CONTEXT_HOURS
+from health_assets.apps.alerts.facts import Fact
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import ObservedHour, ids_table
-from health_assets.apps.alerts.seen import Seen
-from health_assets.apps.alerts.seen_states import NowSeen, ProbeSeen, StatusSeen
+from health_assets.apps.alerts.state_facts import NowSeen, ProbeSeen, StatusSeen
 from health_assets.apps.alerts.status_rules import STATUSES
 from health_assets.core.hours import HourRange
 from health_assets.scoring.latency_buckets import bucket_of_us
@@ -19,7 +19,7 @@ from health_assets.systems.agent_health_state.agent_health_state import is_slow
 from health_assets.systems.agent_now.names import FAILING, SUSPECT
 
 
-def verdicts_seen(observed: ObservedHour) -> Iterable[Seen]:
+def verdicts_seen(observed: ObservedHour) -> Iterable[Fact]:
     """Verdicts that are bad, and those on agents with an open incident, with their history."""
     own = observed.session.hours_of("agent_now", HourRange.of(observed.hour))
     watched = observed.watched("agent")
@@ -50,7 +50,7 @@ def _history(observed: ObservedHour, agents: list[str]) -> dict[str, list[Mappin
     return history
 
 
-def statuses_seen(observed: ObservedHour) -> Iterable[Seen]:
+def statuses_seen(observed: ObservedHour) -> Iterable[Fact]:
     """Documents that are not healthy, and those of agents with an open incident."""
     rows = observed.session.hours_of("agent_health_state", _context(observed))
     watched = ids_table(observed.watched("agent"))
@@ -73,7 +73,7 @@ def statuses_seen(observed: ObservedHour) -> Iterable[Seen]:
         )
 
 
-def probes_seen(observed: ObservedHour) -> Iterable[Seen]:
+def probes_seen(observed: ObservedHour) -> Iterable[Fact]:
     """Documents that surveyed agents answered with, where they are not healthy, and of those with an open incident."""
     rows = observed.session.hours_of("agent_probes", _context(observed))
     found = _with_known_before(rows, observed, "url")
@@ -94,7 +94,7 @@ def probes_seen(observed: ObservedHour) -> Iterable[Seen]:
     yield from _not_asked(rows, observed, sorted(watched))
 
 
-def _not_asked(rows: ir.Table, observed: ObservedHour, urls: list[str]) -> Iterable[Seen]:
+def _not_asked(rows: ir.Table, observed: ObservedHour, urls: list[str]) -> Iterable[Fact]:
     """Surveyed agents that nobody asked in the hour."""
     before = _known_before(rows.filter(rows.url.isin(urls)), observed, "url")
     known_in = {row["url"]: row["last_known_in"] for row in observed.session.dicts(before)} if urls else {}

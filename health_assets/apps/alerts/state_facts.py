@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
-from health_assets.apps.alerts.seen import OfAgent, Seen
+from health_assets.apps.alerts.facts import Fact, OfAgent
 from health_assets.core.hours import HOUR
 
 NOW_COLUMNS = (
@@ -55,7 +55,7 @@ class NowSeen(OfAgent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DocumentSeen(Seen):
+class DocumentSeen(Fact):
     """The status of a health document.
 
     Args:

@@ -27,7 +27,7 @@ class _Made(NamedTuple):
     size: int
 
 
-class Memory:
+class ResultCache:
     """The results that were used last; one that several threads want at once is made once.
 
     Results of several versions may be there: those of the next one are made while pages still show the one before.

@@ -13,9 +13,9 @@ import ibis
 from ibis import ir
 
 from health_assets.apps.serving import aggregates
-from health_assets.apps.serving.history import owners
+from health_assets.apps.serving.history import row_visibility
 from health_assets.apps.serving.history.copying_rules import Rules
-from health_assets.apps.serving.history.owners import mark_fallbacks, mark_models, mark_tools, name_agents
+from health_assets.apps.serving.history.row_visibility import mark_fallbacks, mark_models, mark_tools, name_agents
 from health_assets.apps.serving.vocabulary import NOW_COUNTS
 from health_assets.core.hours import HourRange
 from health_assets.schema.catalog import columns_of
@@ -24,9 +24,9 @@ from health_assets.scoring.outcomes import NEGATIVE, POSITIVE
 from health_assets.scoring.prices import COMPUTED
 from health_assets.scoring.relations import first_line, lookup
 from health_assets.scoring.usage import AMOUNTS, summed
-from health_assets.systems.agent_health_model import claims, last_runs, urgency
+from health_assets.systems.agent_health_model import claims, last_runs, severity_order
 from health_assets.systems.agent_health_model.last_runs import with_last_runs
-from health_assets.systems.agent_health_model.urgency import with_now, with_verdict
+from health_assets.systems.agent_health_model.severity_order import with_now, with_verdict
 from health_assets.systems.explanations import common_values
 from health_assets.systems.session_scores.names import CALL_COUNTS
 from health_assets.warehouse.ledger import ODD, UNREADABLE
@@ -402,9 +402,9 @@ DIGESTED = {"checks": "expectation_results", "materialized": "partition_states"}
 
 _DECLARING = (
     __file__,
-    owners.__file__,
+    row_visibility.__file__,
     aggregates.__file__,
-    urgency.__file__,
+    severity_order.__file__,
     claims.__file__,
     last_runs.__file__,
     common_values.__file__,
