@@ -1,10 +1,10 @@
-"""The form of an expression: all that its SQL follows from, as text, but for times and names that are made up.
+"""Expression keys: what the SQL of an expression depends on, as text, except for times and generated names.
 
-What belongs here: telling which expressions have one form, in this process and in others. What does not: keeping SQL by
-its form (`sql_memory`), and compiling.
+What belongs here: finding out which expressions have the same key, in this process and in others. What does not:
+caching SQL by its key (`sql_memory`), and compiling.
 
-The text names every operation with all its arguments, down to values with their types. So a formula that is changed has
-another form. What is not known to be written whole has none, and is compiled each time.
+The text has every operation with all its arguments, down to values with their types. So a changed formula has another
+key. An expression with a value that may not be written completely has no key, and is compiled each time.
 """
 
 import hashlib
@@ -27,18 +27,18 @@ _WRITTEN_WHOLE = frozenset({bool, int, float, str, bytes, type(None), Decimal, d
 """Types whose values `repr` tells apart; of subclasses nothing is known."""
 
 
-class FormlessError(Exception):
-    """An expression holds something of which it is not known whether the SQL follows from its text."""
+class NoExpressionKeyError(Exception):
+    """An expression holds a value whose text may not say everything that its SQL depends on."""
 
 
-class Form:
-    """An expression without its times and the names of its temporary tables, which are told beside it.
+class ExpressionKey:
+    """The key of an expression, with its times and temporary tables beside it.
 
     Args:
         root: the expression.
 
     Raises:
-        FormlessError: it has none.
+        NoExpressionKeyError: it has none.
     """
 
     def __init__(self, root: Node) -> None:
@@ -51,12 +51,12 @@ class Form:
 
     @property
     def text(self) -> str:
-        """The form."""
+        """The text of the key."""
         return "\n".join(self._parts)
 
     @property
     def key(self) -> str:
-        """A name for the form that no other one has."""
+        """A digest of the text."""
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _visit(self, node: Node) -> str:
@@ -86,7 +86,7 @@ class Form:
         """A function of the database; the name of its class depends on what was imported before it."""
         kind, base = type(node), ops.ScalarUDF if isinstance(node, ops.ScalarUDF) else ops.AggUDF
         if kind.__input_type__ is not InputType.BUILTIN:
-            raise FormlessError(f"{kind.__name__} is a function of Python's")
+            raise NoExpressionKeyError(f"{kind.__name__} is a function of Python's")
         said = (kind.__func_name__, kind.__config__, kind.__udf_namespace__, kind.__argnames__, node.dtype)
         return f"{_name(base)} {self._arguments(said)}"
 
@@ -111,7 +111,7 @@ class Form:
             return f"{_name(kind)}.{value.name}"
         if isinstance(value, Concrete):
             return f"{_name(kind)}({self._arguments(value.__args__)})"
-        raise FormlessError(f"nobody knows whether the text of {kind} says all of it")
+        raise NoExpressionKeyError(f"nobody knows whether the text of {kind} says all of it")
 
 
 def _name(kind: type) -> str:

@@ -1,7 +1,7 @@
 """SQL of expressions that differ in nothing but times and names of temporary tables, compiled once.
 
 To compile the expressions of a small run takes ibis a third of the run's CPU, and each run asks for the same ones over
-other hours. So SQL is remembered by an expression's form, within a process and, in a file of the user's cache, from one
+other hours. So SQL is remembered by an expression's key, within a process and, in a file of the user's cache, from one
 process to the next. The remembered text is the one that ibis writes, which `test_sql_memory` holds against it.
 
 A file is of one state of the program: it begins with a digest, which covers the versions of the libraries that compile
@@ -30,7 +30,7 @@ import sqlglot
 from ibis import ir
 
 from health_assets.core import expression_keys
-from health_assets.core.expression_keys import Form, FormlessError
+from health_assets.core.expression_keys import ExpressionKey, NoExpressionKeyError
 from health_assets.core.hours import HOUR
 from health_assets.core.user_cache import cache_folder, own_content, put
 
@@ -38,7 +38,7 @@ Compile = Callable[[ir.Table], str]
 Pieces = Sequence[str]
 """SQL in pieces; at odd places stand the numbers of times, and after them of tables, whose SQL belongs there."""
 STAND_INS_FROM = datetime(9000, 1, 1, tzinfo=UTC)
-"""Times from here on stand for those of an expression while ibis compiles its form."""
+"""Times from here on stand for those of an expression while ibis compiles it."""
 MOST_TIMES = 1_000
 MOST_FORMS = 1_000
 MOST_BYTES = 32_000_000
@@ -50,7 +50,7 @@ _memories: list["SqlMemory"] = []
 
 
 class SqlMemory:
-    """The SQL of one compiler, by the form of expressions.
+    """The SQL of one compiler, by the key of expressions.
 
     Args:
         compiled: the compiler.
@@ -73,16 +73,16 @@ class SqlMemory:
     def sql(self, rows: ir.Table) -> str:
         """The SQL of an expression."""
         try:
-            form = Form(rows.op())
-        except FormlessError:
+            expression = ExpressionKey(rows.op())
+        except NoExpressionKeyError:
             return self._compiled(rows)
-        if len(form.times) > MOST_TIMES or str(STAND_INS_FROM.year) in form.text:
+        if len(expression.times) > MOST_TIMES or str(STAND_INS_FROM.year) in expression.text:
             return self._compiled(rows)
-        pieces = self._known(form.key)
+        pieces = self._known(expression.key)
         if pieces is None:
-            pieces = self._text_with_gaps(form)
-            self._remember(form.key, pieces)
-        filled = [*map(self._sql_of, form.times), *(table.name for table in form.tables)]
+            pieces = self._text_with_gaps(expression)
+            self._remember(expression.key, pieces)
+        filled = [*map(self._sql_of, expression.times), *(table.name for table in expression.tables)]
         return "".join(filled[int(piece)] if place % 2 else piece for place, piece in enumerate(pieces))
 
     def _sql_of_time(self, time: ops.Literal) -> str:
@@ -95,12 +95,12 @@ class SqlMemory:
         self._remember(key, [sql])
         return sql
 
-    def _text_with_gaps(self, form: Form) -> Pieces:
+    def _text_with_gaps(self, expression: ExpressionKey) -> Pieces:
         stand_ins = {
-            time: ops.Literal(STAND_INS_FROM + place * HOUR, time.dtype) for place, time in enumerate(form.times)
+            time: ops.Literal(STAND_INS_FROM + place * HOUR, time.dtype) for place, time in enumerate(expression.times)
         }
-        text = self._compiled(form.root.replace(stand_ins).to_expr())
-        filled = [*map(self._sql_of, stand_ins.values()), *(table.name for table in form.tables)]
+        text = self._compiled(expression.root.replace(stand_ins).to_expr())
+        filled = [*map(self._sql_of, stand_ins.values()), *(table.name for table in expression.tables)]
         for place, filling in enumerate(filled):
             text = text.replace(filling, f"{GAP}{place}{GAP}")
         return text.split(GAP)
@@ -153,7 +153,7 @@ class SqlMemory:
         return pieces
 
     def _sealed(self, content: bytes) -> bytes:
-        """A file's content behind a digest of it and of all, besides the forms, that the SQL follows from."""
+        """A file's content behind a digest of it and of all, besides the keys, that the SQL follows from."""
         return hashlib.sha256(self._state + content).digest() + content
 
     def _path(self, folder: Path) -> Path:
@@ -161,7 +161,7 @@ class SqlMemory:
 
 
 def remembered(name: str, *modules: str) -> Callable[[Compile], Compile]:
-    """A decorator of a compiler, which lets it compile expressions of one form once; arguments as of `SqlMemory`."""
+    """A decorator of a compiler, which lets it compile expressions of one key once; arguments as of `SqlMemory`."""
 
     def remembering(compiled: Compile) -> Compile:
         memory = SqlMemory(compiled, name, modules)

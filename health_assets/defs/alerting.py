@@ -16,21 +16,21 @@ INTERVAL_S = 60
 NO_ALERTS = "no alerts are configured; name a file of rules and channels in HEALTH_ALERTS"
 
 
-def alerts_sensor(settings: Settings, placement: Naming = STANDALONE) -> dg.SensorDefinition:
+def alerts_sensor(settings: Settings, naming: Naming = STANDALONE) -> dg.SensorDefinition:
     """Judge new hours and deliver what waits, once a minute; it starts no run.
 
     What is to be told is in the warehouse before anything is sent, so a tick that fails loses nothing.
     """
 
     @dg.sensor(
-        name=placement.name("alerts"),
-        required_resource_keys={placement.resource},
+        name=naming.name("alerts"),
+        required_resource_keys={naming.resource},
         description="Opens and closes incidents by the rules of HEALTH_ALERTS, and tells its channels.",
         minimum_interval_seconds=INTERVAL_S,
-        default_status=default_sensor_status(settings, placement),
+        default_status=default_sensor_status(settings, naming),
     )
     def _alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        pipeline = placement.pipeline(context)
+        pipeline = naming.pipeline(context)
         if settings.alerts is None:
             return dg.SkipReason(NO_ALERTS)
         try:

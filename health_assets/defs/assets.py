@@ -11,7 +11,7 @@ from health_assets.systems.graph import declared_graph
 
 def all_assets(
     partitions: dg.PartitionsDefinition,
-    placement: Naming = STANDALONE,
+    naming: Naming = STANDALONE,
     tables: Collection[str] | None = None,
 ) -> list[dg.AssetsDefinition]:
     """The record assets, then the systems' assets: all of them, or those that make these tables."""
@@ -20,7 +20,5 @@ def all_assets(
         step: [one for one in assets if tables is None or one.name in tables]
         for step, assets in graph.system_steps.items()
     }
-    systems = [
-        system_assets(graph, step, derived, partitions, placement) for step, derived in defined.items() if derived
-    ]
-    return [record_assets(graph, partitions, placement), *systems]
+    systems = [system_assets(graph, step, derived, partitions, naming) for step, derived in defined.items() if derived]
+    return [record_assets(graph, partitions, naming), *systems]

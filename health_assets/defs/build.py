@@ -45,7 +45,7 @@ def build_definitions(
     pipeline: Pipeline | None = None,
     *,
     defined: Collection[str] = (),
-    placement: Naming = STANDALONE,
+    naming: Naming = STANDALONE,
 ) -> dg.Definitions:
     """Definitions for these settings (the environment's by default).
 
@@ -57,7 +57,7 @@ def build_definitions(
         pipeline: the resource of a run in this process; without one, every run has its own write lock and DuckDB.
         defined: scoring systems whose assets there are at all, with those that they are made from; all where none is
             named. `ALWAYS` is among them, since its last table tells which hours are done.
-        placement: keys and names among those of another project.
+        naming: keys and names among those of another project.
 
     Raises:
         HealthAssetsError: there is no such system.
@@ -69,19 +69,19 @@ def build_definitions(
     else:
         partitions = hourly_partitions(hours) if isinstance(hours, HourRange) else hours
     tables = _tables(defined)
-    own_assets = all_assets(partitions, placement, tables)
+    own_assets = all_assets(partitions, naming, tables)
     assets = linked(due_every_hour(shown_as_stored_in(settings.warehouse, own_assets), settings), settings)
     has_survey = not defined or SURVEY in defined
-    own_surveyed = [survey_assets(partitions, placement)] if has_survey else []
+    own_surveyed = [survey_assets(partitions, naming)] if has_survey else []
     if published_folder(settings) is not None:
-        assets.append(published_tables(sorted(tables), partitions, placement))
+        assets.append(published_tables(sorted(tables), partitions, naming))
     surveyed = linked(shown_as_stored_in(settings.warehouse, own_surveyed), settings)
-    names = {job: placement.name(job) for job in (JOB, FRESHNESS_JOB, SURVEY_JOB)}
-    in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes), names[FRESHNESS_JOB], placement)
+    names = {job: naming.name(job) for job in (JOB, FRESHNESS_JOB, SURVEY_JOB)}
+    in_time = newest_hour_check(timedelta(minutes=settings.late_after_minutes), names[FRESHNESS_JOB], naming)
     jobs = [
         dg.define_asset_job(
             names[JOB],
-            dg.AssetSelection.assets(*assets) - _left_out(systems, placement) - dg.AssetSelection.checks(in_time),
+            dg.AssetSelection.assets(*assets) - _left_out(systems, naming) - dg.AssetSelection.checks(in_time),
             description="All assets that follow from the logs, and their checks, for an hour or a range of hours.",
             executor_def=dg.in_process_executor,
         ),
@@ -93,9 +93,9 @@ def build_definitions(
         ),
     ]
     schedules = [
-        hourly_schedule(names[JOB], settings, placement),
-        running_hour_schedule(names[JOB], settings, placement),
-        freshness_schedule(names[FRESHNESS_JOB], settings, placement),
+        hourly_schedule(names[JOB], settings, naming),
+        running_hour_schedule(names[JOB], settings, naming),
+        freshness_schedule(names[FRESHNESS_JOB], settings, naming),
     ]
     if has_survey:
         jobs.append(
@@ -106,11 +106,11 @@ def build_definitions(
                 executor_def=dg.in_process_executor,
             )
         )
-        schedules.append(survey_schedule(names[SURVEY_JOB], settings, placement))
-    upkeep = _upkeep(settings, placement)
+        schedules.append(survey_schedule(names[SURVEY_JOB], settings, naming))
+    upkeep = _upkeep(settings, naming)
     sensors = [
-        late_logs_sensor(names[JOB], settings, _start_of(partitions), placement, tables),
-        alerts_sensor(settings, placement),
+        late_logs_sensor(names[JOB], settings, _start_of(partitions), naming, tables),
+        alerts_sensor(settings, naming),
     ]
     return dg.Definitions(
         assets=[*assets, *surveyed],
@@ -118,21 +118,21 @@ def build_definitions(
         jobs=[*jobs, *(job for job, _ in upkeep)],
         schedules=[*schedules, *(schedule for _, schedule in upkeep)],
         sensors=sensors,
-        resources={placement.resource: pipeline_resource(pipeline or Pipeline(settings=settings))},
-        loggers=None if placement.is_embedded else {"console": dg.colored_console_logger},
-        executor=None if placement.is_embedded else dg.in_process_executor,
+        resources={naming.resource: pipeline_resource(pipeline or Pipeline(settings=settings))},
+        loggers=None if naming.is_embedded else {"console": dg.colored_console_logger},
+        executor=None if naming.is_embedded else dg.in_process_executor,
     )
 
 
-def _upkeep(settings: Settings, placement: Naming) -> list[tuple[dg.JobDefinition, dg.ScheduleDefinition]]:
+def _upkeep(settings: Settings, naming: Naming) -> list[tuple[dg.JobDefinition, dg.ScheduleDefinition]]:
     """Jobs that make no asset, each with its schedule; the old runs of another project are not ours to delete."""
     found = []
-    if not placement.is_embedded:
+    if not naming.is_embedded:
         found.append((prune_runs_job(settings), prune_runs_schedule(settings)))
     if settings.keep_days is not None:
-        found.append((prune_hours_job(settings, placement), prune_hours_schedule(settings, placement)))
+        found.append((prune_hours_job(settings, naming), prune_hours_schedule(settings, naming)))
     if settings.has_judge:
-        found.append((judge_safety_job(settings, placement), judge_safety_schedule(settings, placement)))
+        found.append((judge_safety_job(settings, naming), judge_safety_schedule(settings, naming)))
     return found
 
 
@@ -157,8 +157,8 @@ def _start_of(partitions: dg.PartitionsDefinition) -> datetime:
     return partitions.start if isinstance(partitions, dg.HourlyPartitionsDefinition) else EARLIEST
 
 
-def _left_out(systems: Collection[str], placement: Naming) -> dg.AssetSelection:
+def _left_out(systems: Collection[str], naming: Naming) -> dg.AssetSelection:
     """The assets of the systems that are not named, where any is."""
     require_known_systems(systems, SYSTEMS)
     others = [assets for name, assets in SYSTEMS.items() if systems and name not in systems]
-    return dg.AssetSelection.assets(*placement.keys(asset.name for assets in others for asset in assets))
+    return dg.AssetSelection.assets(*naming.keys(asset.name for assets in others for asset in assets))

@@ -34,11 +34,11 @@ OF_RAW_LOGS = {
 """Descriptions of the checks of `raw_logs` that are of no suite; each is a warning."""
 
 
-def suite_specs(graph: Graph, assets: Iterable[str], placement: Naming = STANDALONE) -> list[dg.AssetCheckSpec]:
+def suite_specs(graph: Graph, assets: Iterable[str], naming: Naming = STANDALONE) -> list[dg.AssetCheckSpec]:
     """The specs of all checks of these assets that their step evaluates."""
     specs = []
     for asset in assets:
-        key, suite = placement.key(asset), graph.suites.get(asset)
+        key, suite = naming.key(asset), graph.suites.get(asset)
         specs += [_check_spec(key, check) for check in (suite.checks if suite else ())]
         if asset == "raw_logs":
             specs += [
@@ -70,36 +70,36 @@ def _newest_hour(pipeline: Pipeline, due: datetime, now: datetime) -> tuple[date
         return materialized.newest(SCORED_ASSET, now), made_at is not None and made_at >= due + HOUR
 
 
-def newest_hour_check(late_after: timedelta, own_job: str, placement: Naming = STANDALONE) -> dg.AssetChecksDefinition:
+def newest_hour_check(late_after: timedelta, own_job: str, naming: Naming = STANDALONE) -> dg.AssetChecksDefinition:
     """A check that the newest finished hour has been materialized, however fresh a backfill of an old one looks.
 
     Args:
         late_after: how long after its end an hour is late.
         own_job: the job whose run fails for a late hour besides, since nobody looks into a run that succeeded. Runs
             that Dagster's page starts for other hours take the check along, and are not to blame.
-        placement: the key of `system_health`.
+        naming: the key of `system_health`.
     """
 
     @dg.multi_asset_check(
-        name=placement.name(NEWEST_HOUR_IS_IN_TIME),
-        required_resource_keys={placement.resource},
+        name=naming.name(NEWEST_HOUR_IS_IN_TIME),
+        required_resource_keys={naming.resource},
         specs=[
             dg.AssetCheckSpec(
                 NEWEST_HOUR_IS_IN_TIME,
-                asset=placement.key(SCORED_ASSET),
+                asset=naming.key(SCORED_ASSET),
                 description="The newest hour that ended long enough ago has been materialized.",
             )
         ],
     )
     def _check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        pipeline = placement.pipeline(context)
+        pipeline = naming.pipeline(context)
         now = pipeline.clock()
         due = newest_finished_hour(now, late_after)
         with readable_failures():
             newest, is_in_time = _newest_hour(pipeline, due, now)
         yield dg.AssetCheckResult(
             passed=is_in_time,
-            asset_key=placement.key(SCORED_ASSET),
+            asset_key=naming.key(SCORED_ASSET),
             check_name=NEWEST_HOUR_IS_IN_TIME,
             severity=dg.AssetCheckSeverity.ERROR,
             metadata={

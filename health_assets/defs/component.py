@@ -1,6 +1,6 @@
 """The Dagster component by which another project embeds the assets, with a `defs.yaml`; see `docs/embedding.md`.
 
-What belongs here: its attributes, and what they mean for settings and placement. What does not: what is defined
+What belongs here: its attributes, and what they mean for settings and naming. What does not: what is defined
 (`build`), and what the settings are (`core.settings`).
 """
 
@@ -54,14 +54,14 @@ class HealthAssetsComponent(dg.Component, dg.Model, dg.Resolvable):
         if file.is_file():
             refuse_misread_numbers(file, type(self).__name__)
         prefix = (self.key_prefix,) if isinstance(self.key_prefix, str) else tuple(self.key_prefix)
-        placement = Naming(
+        naming = Naming(
             key_prefix=prefix,
             group=self.group,
             names="_".join([*prefix, NAMES]),
             owners=tuple(self.owners),
             is_embedded=True,
         )
-        return build_definitions(self._settings(context.project_root), defined=self.systems, placement=placement)
+        return build_definitions(self._settings(context.project_root), defined=self.systems, naming=naming)
 
     def _settings(self, root: Path) -> Settings:
         """The settings: attributes, then `settings`, then the environment's; paths are from the project's root."""

@@ -19,17 +19,17 @@ MINUTES_AFTER_THE_HOUR = 10
 """How long after the hourly run it starts."""
 
 
-def judge_safety_job(settings: Settings, placement: Naming = STANDALONE) -> dg.JobDefinition:
+def judge_safety_job(settings: Settings, naming: Naming = STANDALONE) -> dg.JobDefinition:
     """A job that judges at most as many runs as the budget says."""
 
-    @dg.op(name=placement.name("judge_unjudged_runs"), required_resource_keys={placement.resource})
+    @dg.op(name=naming.name("judge_unjudged_runs"), required_resource_keys={naming.resource})
     def judge_unjudged_runs(context: dg.OpExecutionContext) -> None:
-        report = judge_due_runs(placement.pipeline(context), datetime.now(UTC))
+        report = judge_due_runs(naming.pipeline(context), datetime.now(UTC))
         context.log.info(f"judged {report.judged} of {report.found} unjudged evaluation runs")
         context.add_output_metadata(metadata_of(report))
 
     @dg.job(
-        name=placement.name(JOB),
+        name=naming.name(JOB),
         description=f"Lets {settings.judge_model} judge up to {settings.judge_max_runs} evaluation runs.",
         executor_def=dg.in_process_executor,
     )
@@ -39,11 +39,11 @@ def judge_safety_job(settings: Settings, placement: Naming = STANDALONE) -> dg.J
     return judge_safety
 
 
-def judge_safety_schedule(settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
+def judge_safety_schedule(settings: Settings, naming: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Once an hour, some minutes after it was materialized; off until somebody switches it on."""
     return dg.ScheduleDefinition(
-        name=placement.name("judge_safety_hourly"),
-        job_name=placement.name(JOB),
+        name=naming.name("judge_safety_hourly"),
+        job_name=naming.name(JOB),
         cron_schedule=f"{(settings.schedule_minute + MINUTES_AFTER_THE_HOUR) % 60} * * * *",
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.STOPPED,

@@ -1,9 +1,9 @@
-"""The place of our definitions among others: keys of assets, groups, names of jobs and schedules, of the resource.
+"""Names of what we define in Dagster: keys and groups of assets, names of jobs, schedules and the resource.
 
-What belongs here: whatever another project may choose when it embeds us (`component`), and the plain names where it
-chooses nothing. What does not: what is defined (`build`).
+What belongs here: what a project that embeds us may choose (`component`), and the default names. What does not: what is
+defined (`build`).
 
-At run time nothing knows of a placement: the last part of an asset's key is always the name of its table.
+At run time names do not matter: the last part of an asset's key is always the name of its table.
 """
 
 from collections.abc import Iterable

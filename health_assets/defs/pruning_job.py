@@ -15,17 +15,17 @@ from health_assets.systems.pruning import prune_old_hours
 JOB = "prune_old_hours"
 
 
-def prune_hours_job(settings: Settings, placement: Naming = STANDALONE) -> dg.JobDefinition:
+def prune_hours_job(settings: Settings, naming: Naming = STANDALONE) -> dg.JobDefinition:
     """A job that drops what is older than the setting says."""
 
-    @dg.op(name=placement.name("drop_old_hours"), required_resource_keys={placement.resource})
+    @dg.op(name=naming.name("drop_old_hours"), required_resource_keys={naming.resource})
     def drop_old_hours(context: dg.OpExecutionContext) -> None:
         with readable_failures():
-            pruned = prune_old_hours(placement.pipeline(context), None)
+            pruned = prune_old_hours(naming.pipeline(context), None)
         context.add_output_metadata(metadata_of(pruned))
 
     @dg.job(
-        name=placement.name(JOB),
+        name=naming.name(JOB),
         description=f"Drops record and component rows older than {settings.keep_days} days.",
         executor_def=dg.in_process_executor,
     )
@@ -35,20 +35,20 @@ def prune_hours_job(settings: Settings, placement: Naming = STANDALONE) -> dg.Jo
     return dropping
 
 
-def prune_hours_schedule(settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
+def prune_hours_schedule(settings: Settings, naming: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Once a day, between two hourly runs."""
 
     @dg.schedule(
-        name=placement.name("prune_old_hours_daily"),
-        job_name=placement.name(JOB),
-        required_resource_keys={placement.resource},
+        name=naming.name("prune_old_hours_daily"),
+        job_name=naming.name(JOB),
+        required_resource_keys={naming.resource},
         cron_schedule="51 3 * * *",
         execution_timezone="UTC",
         description="Drops old rows of records and components; scores stay.",
         default_status=default_status(settings),
     )
     def _prune_daily(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        if not placement.pipeline(context).open().exists:
+        if not naming.pipeline(context).open().exists:
             return dg.SkipReason("nothing has been materialized yet, so there is nothing to drop")
         return dg.RunRequest()
 

@@ -15,35 +15,35 @@ NAME = "published_tables"
 
 
 def published_tables(
-    tables: Iterable[str], partitions: dg.PartitionsDefinition, placement: Naming = STANDALONE
+    tables: Iterable[str], partitions: dg.PartitionsDefinition, naming: Naming = STANDALONE
 ) -> dg.AssetsDefinition:
     """The asset that publishes whatever changed, once every other asset of the run is made.
 
     Args:
         tables: the assets that it waits for.
         partitions: the partitions.
-        placement: key and names.
+        naming: key and names.
     """
     spec = dg.AssetSpec(
-        placement.key(NAME),
-        deps=placement.keys(tables),
-        group_name=placement.group or "publishing",
+        naming.key(NAME),
+        deps=naming.keys(tables),
+        group_name=naming.group or "publishing",
         kinds={"parquet"},
-        owners=list(placement.owners),
+        owners=list(naming.owners),
         description="The tables of the warehouse as Parquet files, for readers that do not open the warehouse. "
         "Docs: `docs/published-tables.md`.",
     )
 
     @dg.multi_asset(
-        name=placement.name(NAME),
+        name=naming.name(NAME),
         specs=[spec],
         partitions_def=partitions,
-        required_resource_keys={placement.resource},
+        required_resource_keys={naming.resource},
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
     def _published_tables(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         with readable_failures():
-            done = publish_if_configured(placement.pipeline(context).settings)
+            done = publish_if_configured(naming.pipeline(context).settings)
         if done is None:
             raise dg.Failure("no folder is set to publish in; set HEALTH_PUBLISHED", allow_retries=False)
         return dg.MaterializeResult(

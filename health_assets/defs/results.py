@@ -19,15 +19,15 @@ ROW_COUNT, PARTITION_ROW_COUNT = "dagster/row_count", "dagster/partition_row_cou
 """Keys under which Dagster looks for numbers of rows."""
 
 
-def result_of(context: dg.AssetExecutionContext, event: Event, placement: Naming = STANDALONE) -> Result | None:
+def result_of(context: dg.AssetExecutionContext, event: Event, naming: Naming = STANDALONE) -> Result | None:
     """The result for Dagster; None for the begin and the end of a step, which Dagster records itself."""
     if isinstance(event, Materialized):
-        return _materialized(context, event, placement)
-    return check_result(event, placement) if isinstance(event, Checked) else None
+        return _materialized(context, event, naming)
+    return check_result(event, naming) if isinstance(event, Checked) else None
 
 
-def _materialized(context: dg.AssetExecutionContext, event: Materialized, placement: Naming) -> dg.MaterializeResult:
-    key = placement.key(event.asset)
+def _materialized(context: dg.AssetExecutionContext, event: Materialized, naming: Naming) -> dg.MaterializeResult:
+    key = naming.key(event.asset)
     for hour, numbers in event.numbers.items():
         own = {PARTITION_ROW_COUNT if name == ROWS else name: number for name, number in numbers.items()}
         context.add_asset_metadata(own, asset_key=key, partition_key=f"{hour:{KEY_FORMAT}}")
@@ -37,7 +37,7 @@ def _materialized(context: dg.AssetExecutionContext, event: Materialized, placem
     return dg.MaterializeResult(key, metadata=metadata_of(event.metadata))
 
 
-def check_result(event: Checked, placement: Naming = STANDALONE) -> dg.AssetCheckResult:
+def check_result(event: Checked, naming: Naming = STANDALONE) -> dg.AssetCheckResult:
     """The evaluation of a check."""
     metadata: dict[str, dg.MetadataValue] = {}
     if event.hours_text is not None:
@@ -51,7 +51,7 @@ def check_result(event: Checked, placement: Naming = STANDALONE) -> dg.AssetChec
         if event.samples is not None:
             metadata["failing_rows"] = _table(event.samples)
     return dg.AssetCheckResult(
-        asset_key=placement.key(event.asset),
+        asset_key=naming.key(event.asset),
         check_name=event.check,
         passed=event.passed,
         severity=SEVERITIES[event.severity],

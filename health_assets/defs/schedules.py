@@ -29,21 +29,21 @@ def default_status(settings: Settings) -> dg.DefaultScheduleStatus:
     return dg.DefaultScheduleStatus.RUNNING if settings.schedules else dg.DefaultScheduleStatus.STOPPED
 
 
-def default_sensor_status(settings: Settings, placement: Naming) -> dg.DefaultSensorStatus:
+def default_sensor_status(settings: Settings, naming: Naming) -> dg.DefaultSensorStatus:
     """Whether a sensor starts by itself: always at home; in another project, where the schedules do."""
-    is_off = placement.is_embedded and not settings.schedules
+    is_off = naming.is_embedded and not settings.schedules
     return dg.DefaultSensorStatus.STOPPED if is_off else dg.DefaultSensorStatus.RUNNING
 
 
-def hourly_schedule(job_name: str, settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
+def hourly_schedule(job_name: str, settings: Settings, naming: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Materialize the hour that just ended, with any hours before it that earlier runs missed.
 
     That is one run, or one for each side of an hour whose checks failed, which the late-log sensor asks for.
     """
 
     @dg.schedule(
-        name=placement.name("hourly"),
-        required_resource_keys={placement.resource},
+        name=naming.name("hourly"),
+        required_resource_keys={naming.resource},
         job_name=job_name,
         description="Materializes the hour that ended, with the hours of the look-back that were missed, as one run.",
         cron_schedule=f"{settings.schedule_minute} * * * *",
@@ -51,7 +51,7 @@ def hourly_schedule(job_name: str, settings: Settings, placement: Naming = STAND
         default_status=default_status(settings),
     )
     def _hourly(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-        pipeline = placement.pipeline(context)
+        pipeline = naming.pipeline(context)
         newest = newest_finished_hour(context.scheduled_execution_time.astimezone(UTC))
         if settings.first_hour and newest < settings.first_hour:
             return dg.SkipReason(f"no hour has ended since HEALTH_FIRST_HOUR, {settings.first_hour:{KEY_FORMAT}}")
@@ -81,15 +81,15 @@ def _hours_due(newest: datetime, pipeline: Pipeline) -> list[HourRange]:
         return [HourRange.of(newest)]
 
 
-def running_hour_schedule(job_name: str, settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
+def running_hour_schedule(job_name: str, settings: Settings, naming: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Materialize the running hour, every few minutes; off until somebody switches it on, since each time is a run.
 
     The late-log sensor loads the lines.
     """
 
     @dg.schedule(
-        name=placement.name("running_hour"),
-        required_resource_keys={placement.resource},
+        name=naming.name("running_hour"),
+        required_resource_keys={naming.resource},
         job_name=job_name,
         description="Materializes the running hour as it is so far, where logs have news of it.",
         cron_schedule="*/5 * * * *",
@@ -97,7 +97,7 @@ def running_hour_schedule(job_name: str, settings: Settings, placement: Naming =
         default_status=dg.DefaultScheduleStatus.STOPPED,
     )
     def _running_hour(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        pipeline, now = placement.pipeline(context), context.scheduled_execution_time.astimezone(UTC)
+        pipeline, now = naming.pipeline(context), context.scheduled_execution_time.astimezone(UTC)
         if any(
             floor_hour(now) in (hours_of_tags(run.tags) or ()) for run in unfinished_runs(context.instance, job_name)
         ):
@@ -116,12 +116,12 @@ def running_hour_schedule(job_name: str, settings: Settings, placement: Naming =
     return _running_hour
 
 
-def freshness_schedule(job_name: str, settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
+def freshness_schedule(job_name: str, settings: Settings, naming: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Check, once the hour may be called late, that it was materialized."""
 
     @dg.schedule(
-        name=placement.name("freshness"),
-        required_resource_keys={placement.resource},
+        name=naming.name("freshness"),
+        required_resource_keys={naming.resource},
         job_name=job_name,
         description="Checks that the newest finished hour was materialized in time.",
         cron_schedule=f"{(settings.late_after_minutes + 1) % 60} * * * *",
@@ -129,7 +129,7 @@ def freshness_schedule(job_name: str, settings: Settings, placement: Naming = ST
         default_status=default_status(settings),
     )
     def _freshness(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        pipeline = placement.pipeline(context)
+        pipeline = naming.pipeline(context)
         try:
             with pipeline.waiting_at_most(LOCK_TIMEOUT_S).read() as session:
                 has_any = PartitionStates(session).first(SCORED_ASSET) is not None

@@ -49,7 +49,7 @@ def late_logs_sensor(
     job_name: str,
     settings: Settings,
     offered_from: datetime = EARLIEST,
-    placement: Naming = STANDALONE,
+    naming: Naming = STANDALONE,
     tables: Collection[str] = DERIVED.keys(),
 ) -> dg.SensorDefinition:
     """Load new and changed files, and request the hours that they touch and every later hour that depends on them.
@@ -64,24 +64,24 @@ def late_logs_sensor(
         job_name: the job that materializes hours.
         settings: where logs and warehouse are, and the first hour that is looked after.
         offered_from: the first hour that Dagster's pages offered when the definitions were loaded.
-        placement: the name of the sensor, and the keys of its assets.
+        naming: the name of the sensor, and the keys of its assets.
         tables: the assets of the job.
     """
     first_hour = settings.first_hour or EARLIEST
 
     @dg.sensor(
-        name=placement.name("late_logs"),
-        required_resource_keys={placement.resource},
+        name=naming.name("late_logs"),
+        required_resource_keys={naming.resource},
         job_name=job_name,
         description="Re-materializes the hours that new and changed logs touch, and those that depend on them.",
         minimum_interval_seconds=INTERVAL_S,
-        default_status=default_sensor_status(settings, placement),
+        default_status=default_sensor_status(settings, naming),
     )
     def _late_logs(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        pipeline = placement.pipeline(context).waiting_at_most(LOCK_TIMEOUT_S)
+        pipeline = naming.pipeline(context).waiting_at_most(LOCK_TIMEOUT_S)
         if _has_instance(context):
             end_runs_of_the_dead(context.instance)  # else what is in the queue behind them would wait for ever
-            end_runs_that_never_registered(context.instance, _registering(context, placement), time.time())
+            end_runs_that_never_registered(context.instance, _registering(context, naming), time.time())
         unfinished = unfinished_runs(context.instance, job_name) if _has_instance(context) else []
         if any(ONLY_STALE_TAG in run.tags for run in unfinished):
             return dg.SkipReason("a run for late logs is under way")
@@ -99,9 +99,9 @@ def late_logs_sensor(
             with pipeline.read() as session:
                 late = late_hours(session, settings, newest, now, under_way, tables)
                 last_assets = [PUBLISHED_TABLES] if published_folder(settings) else []
-                requests += [_request(now, one, last_assets, placement) for one in late]
+                requests += [_request(now, one, last_assets, naming) for one in late]
                 if not (requests or unfinished):
-                    requests = _publish_request(session, settings, now, newest, placement)
+                    requests = _publish_request(session, settings, now, newest, naming)
                 if requests:
                     return dg.SensorResult(requests)
                 not_offered = 0 if settings.first_hour else earlier_hours(session, offered_from)
@@ -141,19 +141,19 @@ def _write_lock(context: dg.SensorEvaluationContext, pipeline: Pipeline) -> Iter
         yield replace(pipeline, write_lock=write_lock)
 
 
-def _request(now: datetime, due: DueRun, last_assets: Sequence[str], placement: Naming) -> dg.RunRequest:
+def _request(now: datetime, due: DueRun, last_assets: Sequence[str], naming: Naming) -> dg.RunRequest:
     """A run of some hours, of all assets or of some systems', for the same cause once an hour at most."""
     assets = [asset.name for system in due.systems for asset in SYSTEMS[system]]
     assets += last_assets if assets else []
     return dg.RunRequest(
         run_key=f"{floor_hour(now):{KEY_FORMAT}} {due.hours} {due.dedup_key}",
         tags={**hours_tags(due.hours), ONLY_STALE_TAG: "true"},
-        asset_selection=placement.keys(assets) or None,
+        asset_selection=naming.keys(assets) or None,
     )
 
 
 def _publish_request(
-    session: Session, settings: Settings, now: datetime, newest: datetime, placement: Naming
+    session: Session, settings: Settings, now: datetime, newest: datetime, naming: Naming
 ) -> list[dg.RunRequest]:
     """A run of `published_tables` alone, where a failed run, or one of other assets alone, left hours unpublished."""
     folder = published_folder(settings)
@@ -163,7 +163,7 @@ def _publish_request(
         dg.RunRequest(
             run_key=f"{floor_hour(now):{KEY_FORMAT}} publish",
             tags={**hours_tags(HourRange.of(newest)), ONLY_STALE_TAG: "true"},
-            asset_selection=placement.keys([PUBLISHED_TABLES]),
+            asset_selection=naming.keys([PUBLISHED_TABLES]),
         )
     ]
 
@@ -216,13 +216,13 @@ def _has_instance(context: dg.SensorEvaluationContext) -> bool:
     return True
 
 
-def _registering(context: dg.SensorEvaluationContext, placement: Naming) -> Callable[[dg.DagsterRun], bool]:
+def _registering(context: dg.SensorEvaluationContext, naming: Naming) -> Callable[[dg.DagsterRun], bool]:
     """Tell runs that register: those of jobs that need our resource."""
     repository = context.repository_def
 
     def is_ours(run: dg.DagsterRun) -> bool:
         if repository is None or not repository.has_job(run.job_name):
             return False
-        return placement.resource in repository.get_job(run.job_name).get_required_resource_defs()
+        return naming.resource in repository.get_job(run.job_name).get_required_resource_defs()
 
     return is_ours

@@ -38,7 +38,7 @@ def asset_spec(
     kind: str,
     system: str,
     source: Callable[..., Any],
-    placement: Naming = STANDALONE,
+    naming: Naming = STANDALONE,
 ) -> dg.AssetSpec:
     """Spec of the asset that makes a table: description and columns come from the table's class.
 
@@ -46,9 +46,9 @@ def asset_spec(
         name: the table.
         deps: assets that it is made from.
         kind: what it is made of; `shown_as_stored_in` adds the warehouse's kind.
-        system: scoring system that it belongs to, as a tag and, unless the placement names another, as its group.
+        system: scoring system that it belongs to, as a tag and, unless the naming has another, as its group.
         source: the function that makes its rows, to which the asset's page links.
-        placement: its key, group and owners.
+        naming: its key, group and owners.
     """
     model = ALL_TABLES[name]
     columns = [
@@ -56,12 +56,12 @@ def asset_spec(
         for column, kind, is_nullable, meaning in describe(name)
     ]
     return dg.AssetSpec(
-        placement.key(name),
-        deps=placement.keys(deps),
+        naming.key(name),
+        deps=naming.keys(deps),
         description=model.__doc__,
-        group_name=placement.group or system,
+        group_name=naming.group or system,
         kinds={kind},
-        owners=list(placement.owners),
+        owners=list(naming.owners),
         tags={"system": system},
         metadata={
             "dagster/column_schema": dg.TableSchema(columns),

@@ -33,11 +33,11 @@ MOST_METADATA_HOURS = 168
 """Of a longer run, the newest hours that get curves: Dagster takes longer for each, the more there are."""
 
 
-def record_specs(placement: Naming = STANDALONE) -> list[dg.AssetSpec]:
+def record_specs(naming: Naming = STANDALONE) -> list[dg.AssetSpec]:
     """The specs of `raw_logs` and the record tables."""
     sources = {name: ["raw_logs", *(["spans"] if name in FROM_SPANS else [])] for name in RECORD_TABLES}
     return [
-        asset_spec(name, deps, kind="json", system=RECORD_GROUP, source=ingest, placement=placement)
+        asset_spec(name, deps, kind="json", system=RECORD_GROUP, source=ingest, naming=naming)
         for name, deps in {"raw_logs": [], **sources}.items()
     ]
 
@@ -48,7 +48,7 @@ def step_assets(
     checks: Sequence[dg.AssetCheckSpec],
     events_of: Callable[[Pipeline, Plan], Iterator[Event]],
     partitions: dg.PartitionsDefinition,
-    placement: Naming = STANDALONE,
+    naming: Naming = STANDALONE,
     op_tags: Mapping[str, str] | None = None,
 ) -> dg.AssetsDefinition:
     """The multi-asset of a step.
@@ -59,41 +59,41 @@ def step_assets(
         checks: their checks.
         events_of: runs the step.
         partitions: the partitions.
-        placement: keys and names.
+        naming: keys and names.
         op_tags: tags of the step.
     """
 
     @dg.multi_asset(
-        name=placement.name(step),
+        name=naming.name(step),
         specs=specs,
         check_specs=checks,
         partitions_def=partitions,
-        required_resource_keys={placement.resource},
+        required_resource_keys={naming.resource},
         can_subset=True,
         backfill_policy=dg.BackfillPolicy.single_run(),
         op_tags=op_tags,
     )
     def _step(context: dg.AssetExecutionContext) -> Iterator[Result]:
-        pipeline, plan = placement.pipeline(context), _plan_of(context)
+        pipeline, plan = naming.pipeline(context), _plan_of(context)
         with lineage(pipeline, plan) as tell_lineage:
 
             def on_event(event: Event) -> None:
                 tell_lineage(event)
                 pipeline.on_event(event)
 
-            yield from _results(context, step, events_of(pipeline, plan), on_event, placement)
+            yield from _results(context, step, events_of(pipeline, plan), on_event, naming)
 
     return _step
 
 
 def record_assets(
-    graph: Graph, partitions: dg.PartitionsDefinition, placement: Naming = STANDALONE
+    graph: Graph, partitions: dg.PartitionsDefinition, naming: Naming = STANDALONE
 ) -> dg.AssetsDefinition:
     """`raw_logs` and the record tables, which are made together because each file is read only once."""
-    checks = suite_specs(graph, RECORDS, placement)
+    checks = suite_specs(graph, RECORDS, naming)
     return step_assets(
-        INGEST, record_specs(placement), checks, lambda pipeline, plan: record_step(pipeline, graph, plan),
-        partitions, placement,
+        INGEST, record_specs(naming), checks, lambda pipeline, plan: record_step(pipeline, graph, plan),
+        partitions, naming,
     )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def system_assets(
     step: str,
     derived: Sequence[Derived],
     partitions: dg.PartitionsDefinition,
-    placement: Naming = STANDALONE,
+    naming: Naming = STANDALONE,
 ) -> dg.AssetsDefinition:
     """The assets of a scoring system's step.
 
@@ -111,21 +111,21 @@ def system_assets(
         step: the step, one of `Graph.system_steps`.
         derived: its assets, or those of them that are defined.
         partitions: the partitions.
-        placement: keys and names.
+        naming: keys and names.
     """
-    specs = [derived_spec(graph, one, placement) for one in derived]
-    checks = suite_specs(graph, [one.name for one in derived], placement)
+    specs = [derived_spec(graph, one, naming) for one in derived]
+    checks = suite_specs(graph, [one.name for one in derived], naming)
     return step_assets(
-        step, specs, checks, lambda pipeline, plan: system_step(pipeline, graph, step, plan), partitions, placement,
+        step, specs, checks, lambda pipeline, plan: system_step(pipeline, graph, step, plan), partitions, naming,
         FIRST if any(one.has_priority for one in derived) else None,
     )  # fmt: skip
 
 
-def derived_spec(graph: Graph, derived: Derived, placement: Naming = STANDALONE) -> dg.AssetSpec:
+def derived_spec(graph: Graph, derived: Derived, naming: Naming = STANDALONE) -> dg.AssetSpec:
     """The spec of a computed asset."""
     return asset_spec(
         derived.name, graph.sources(derived.name), kind="python", system=graph.system_of[derived.name],
-        source=derived.rows, placement=placement,
+        source=derived.rows, naming=naming,
     )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _results(
     step: str,
     events: Iterable[Event],
     on_event: Callable[[Event], None],
-    placement: Naming,
+    naming: Naming,
 ) -> Iterator[Result]:
     """Hand the events of a step to Dagster.
 
@@ -171,7 +171,7 @@ def _results(
         with readable_failures():
             for event in events:
                 on_event(event)
-                if (result := result_of(context, event, placement)) is not None:
+                if (result := result_of(context, event, naming)) is not None:
                     yield result
                 if isinstance(event, Materialized):
                     missing.discard(event.asset)

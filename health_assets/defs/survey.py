@@ -42,13 +42,13 @@ PROBES = "agent_probes"
 NO_REGISTRY = "no registry is configured; name its file in HEALTH_REGISTRY"
 
 
-def survey_assets(partitions: dg.PartitionsDefinition, placement: Naming = STANDALONE) -> dg.AssetsDefinition:
+def survey_assets(partitions: dg.PartitionsDefinition, naming: Naming = STANDALONE) -> dg.AssetsDefinition:
     """`agent_probes` and `survey_summary`."""
     graph = Graph(systems={SYSTEM: (SUMMARY,)}, suites=SUITES)
-    probes = asset_spec(PROBES, kind="python", system=SYSTEM, source=survey, placement=placement)
+    probes = asset_spec(PROBES, kind="python", system=SYSTEM, source=survey, naming=naming)
     return step_assets(
-        SYSTEM, [probes, derived_spec(graph, SUMMARY, placement)], suite_specs(graph, SURVEY_TABLES, placement),
-        lambda pipeline, plan: _events(pipeline, graph, plan), partitions, placement,
+        SYSTEM, [probes, derived_spec(graph, SUMMARY, naming)], suite_specs(graph, SURVEY_TABLES, naming),
+        lambda pipeline, plan: _events(pipeline, graph, plan), partitions, naming,
     )  # fmt: skip
 
 
@@ -130,11 +130,11 @@ SUMMARY = Derived(
 SURVEY_TABLES = (PROBES, SUMMARY.name)
 
 
-def survey_schedule(job_name: str, settings: Settings, placement: Naming = STANDALONE) -> dg.ScheduleDefinition:
+def survey_schedule(job_name: str, settings: Settings, naming: Naming = STANDALONE) -> dg.ScheduleDefinition:
     """Survey the registry once an hour, in the running hour."""
 
     @dg.schedule(
-        name=placement.name("survey"),
+        name=naming.name("survey"),
         job_name=job_name,
         description="Asks every agent of the registry for its health, once an hour.",
         cron_schedule=f"{settings.survey_minute} * * * *",

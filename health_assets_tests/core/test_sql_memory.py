@@ -14,7 +14,7 @@ from ibis import ir
 from ibis.backends.duckdb import Backend
 
 from health_assets.core import duckdb_sql, sql_memory
-from health_assets.core.expression_keys import Form, FormlessError
+from health_assets.core.expression_keys import ExpressionKey, NoExpressionKeyError
 from health_assets.core.hours import HOUR
 from health_assets.core.sql_memory import SqlMemory
 from health_assets.warehouse.engines.postgres import sql as postgres_sql
@@ -192,8 +192,8 @@ def test_a_function_of_python_has_no_form() -> None:
     def doubled(x: int) -> int:
         return 2 * x
 
-    with pytest.raises(FormlessError):
-        Form(TABLE.mutate(y=doubled(TABLE.x)).op())
+    with pytest.raises(NoExpressionKeyError):
+        ExpressionKey(TABLE.mutate(y=doubled(TABLE.x)).op())
 
 
 @pytest.mark.parametrize("engine", DUCKDB_BY_DAY)
@@ -212,7 +212,7 @@ def test_every_statement_of_every_system_is_the_one_that_ibis_writes(
             wrong.append((told, expected))
 
     def compared(rows: ir.Table) -> str:
-        form, told = Form(rows.op()).key, remembered(rows)
+        form, told = ExpressionKey(rows.op()).key, remembered(rows)
         if form in met_once or form in met_again:  # so that it is remembered
             met_once.pop(form, None)
             met_again.add(form)

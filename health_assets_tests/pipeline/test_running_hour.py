@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from health_assets.cli.running import run_hours
-from health_assets.core.expression_keys import Form
+from health_assets.core.expression_keys import ExpressionKey
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.systems import SYSTEM_NAMES
 from health_assets.scoring.windows import window_lengths_s
@@ -357,7 +357,7 @@ def test_the_length_of_a_running_window_is_exact_and_of_one_sql_at_all_times(win
     for _ in range(example_count(100, nightly=1_000)):
         passed = timedelta(microseconds=random.randrange(1, 3_600_000_000))
         rows = hours.select(length_s=window_lengths_s(hours.hour, window_hours, {START: START + passed}))
-        sql.add(Form(rows.op()).key)
+        sql.add(ExpressionKey(rows.op()).key)
         whole = passed + (window_hours - 1) * HOUR
         assert rows.to_pyarrow()["length_s"].to_pylist() == [whole.total_seconds()]
     assert len(sql) == 1

@@ -3,11 +3,11 @@
 | module | what lives there |
 |---|---|
 | `config` | `alerts.yaml`: rules, channels, silences and the digest's schedule, read strictly |
-| `facts` | what an hour shows of an agent, a model, an expectation or the hours themselves |
+| `facts` | the facts of an hour about an agent, a model, an expectation or the hours themselves |
 | `rules` | the rules: when an incident opens, and which hours count as good; pure |
 | `incidents` | from open incidents and what an hour shows to what opens and closes; pure |
 | `silences` | one silence: what it covers, what is asked of a new one; pure |
-| `muting` | what silences make of incidents and of notices that wait; pure |
+| `muting` | the effect of silences on incidents and on notices that wait; pure |
 | `periodic` | when a periodic digest is due; pure |
 | `collectors` | reading what an hour shows from the warehouse |
 | `outbox` | incidents, outbox and judged hours in the warehouse |

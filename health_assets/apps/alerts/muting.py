@@ -1,8 +1,8 @@
-"""Hushing: what silences make of incidents and of the notices that wait. Pure: no clock, no warehouse.
+"""Muting: the effect of silences on incidents and on notices that wait. Pure: no clock, no warehouse.
 
-Notices are written whether or not somebody is to be told, and those of a hushed incident wait. When the silence is
-over, they go out if the incident is still open or its opening was told before; an incident that opened and ended
-without anybody hearing of it stays so. So a notice is told once or never, whatever happens to silences and processes.
+Notices are written in any case, and those of a muted incident wait. When the silence is over, they are sent if the
+incident is still open or its opening was sent before. An incident that opened and closed during the silence is never
+sent. So a notice is sent once or never, whatever happens to silences and processes.
 """
 
 from collections import defaultdict
@@ -20,8 +20,8 @@ class Muted:
     """The incidents and notices that silences change.
 
     Args:
-        incidents: incidents that are hushed now, by another silence, or no longer.
-        never: notices that never go out, with the silence because of which.
+        incidents: incidents that are muted now, by another silence, or no longer.
+        never: notices that are never sent, with the silence that stopped them.
     """
 
     incidents: tuple[Incident, ...] = ()
