@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -18,6 +19,9 @@ from mcp.client.streamable_http import streamable_http_client
 from health_assets.apps.serving.mcp_server.backend import LOADING, NOTHING_YET
 from health_assets.consumer.document import STATUSES
 
+FLEET, AGENT, DOCUMENT, MCP = "page of the fleet", "page of an agent", "document", "MCP"
+ASKED = (FLEET, AGENT, DOCUMENT, MCP)
+RIGHT, WRONG = "right", "wrong"
 EVERY_S = 1.0
 MCP_EVERY = 5
 """An MCP client connects each so many rounds."""
@@ -46,29 +50,40 @@ class Clients:
     wrong: list[str] = field(default_factory=list)
     slowest_s: dict[str, float] = field(default_factory=dict)
     _is_over: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _known: set[tuple[str, str]] = field(default_factory=set)
+    """What was found once: it is not missing afterwards."""
+    _asking: Future[None] | None = None
 
     def start(self) -> None:
         """Begin to ask."""
-        self._thread = threading.Thread(target=self._ask_on, name="clients")
-        self._thread.start()
+        pool = ThreadPoolExecutor(1, "clients")
+        self._asking = pool.submit(self._ask_on)
+        pool.shutdown(wait=False)
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Ask no more.
+
+        Raises:
+            Exception: what ended the asking before.
+        """
         self._is_over.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._asking is not None:
+            self._asking.result()
+
+    def right(self) -> dict[str, int]:
+        """How many right answers there were so far, by what was asked."""
+        return {what: self.counts[f"{what}: {RIGHT}"] for what in ASKED}
 
     def _ask_on(self) -> None:
         number = 0
         with httpx.Client(base_url=self.base, timeout=TIMEOUT_S) as client:
             while not self._is_over.wait(EVERY_S):
-                name = quote(self.agent_ids[number % len(self.agent_ids)])
-                self._timed("page of the fleet", lambda: self._page(client, "/"))
-                self._timed("page of an agent", lambda name=name: self._page(client, f"/ui/agents/{name}"))
-                self._timed("document", lambda name=name: self._document(client, name))
+                name = self.agent_ids[number % len(self.agent_ids)]
+                self._timed(FLEET, lambda: self._answer(client, FLEET, "/", _is_page))
+                self._timed(AGENT, lambda name=name: self._answer(client, AGENT, f"/ui/agents/{quote(name)}", _is_page))
+                self._timed(DOCUMENT, lambda name=name: self._document(client, name))
                 if number % MCP_EVERY == 0:
-                    self._timed("MCP", self._over_mcp)
+                    self._timed(MCP, self._over_mcp)
                 number += 1
 
     def _timed(self, what: str, ask: Callable[[], str]) -> None:
@@ -78,39 +93,35 @@ class Clients:
         except httpx.TransportError:
             answer = "unreachable"
         self.counts[f"{what}: {answer}"] += 1
-        if answer == "right":
+        if answer == RIGHT:
             self.slowest_s[what] = max(self.slowest_s.get(what, 0.0), time.monotonic() - began_s)
 
-    def _page(self, client: httpx.Client, path: str) -> str:
-        answer = client.get(path)
-        if answer.status_code in (STARTING, MISSING):
-            return str(answer.status_code)
-        if answer.status_code != 200 or "</html>" not in answer.text:
-            self.wrong.append(f"{path}: {answer.status_code} {answer.text[:200]}")
-        return "right"
-
     def _document(self, client: httpx.Client, name: str) -> str:
-        answer = client.get(f"/agents/{name}/.well-known/agent-health")
-        if answer.status_code in (STARTING, MISSING):
+        path = f"/agents/{quote(name)}/.well-known/agent-health"
+        return self._answer(client, DOCUMENT, path, lambda answer: _is_document_of(answer, name))
+
+    def _answer(self, client: httpx.Client, what: str, path: str, is_right: Callable[[httpx.Response], bool]) -> str:
+        answer = client.get(path)
+        if answer.status_code == STARTING or (answer.status_code == MISSING and (what, path) not in self._known):
             return str(answer.status_code)
-        document = answer.json() if answer.status_code == 200 else {}
-        if document.get("agent_id") != name or document["health"]["status"] not in STATUSES:
-            self.wrong.append(f"document of {name}: {answer.status_code} {answer.text[:200]}")
-        return "right"
+        if answer.status_code != 200 or not is_right(answer):
+            self.wrong.append(f"{what} {path}: {answer.status_code} {answer.text[:200]}")
+            return WRONG
+        self._known.add((what, path))
+        return RIGHT
 
     def _over_mcp(self) -> str:
         try:
             answers = anyio.run(self._tools)
-        except (Exception, BaseExceptionGroup):  # the server was killed meanwhile, or starts; `_page` says which
+        except (Exception, BaseExceptionGroup):  # the server was killed meanwhile, or starts; pages say which
             return "no connection"
         errors = {tool: text for tool, (text, is_error) in answers.items() if is_error}
         if not errors:
-            return "right"
-        may_be_empty = not self.counts["document: right"]
-        for tool, text in errors.items():
-            if text != LOADING and not (may_be_empty and text == NOTHING_YET):
-                self.wrong.append(f"MCP {tool}: {text[:200]}")
-        return "not yet"
+            return RIGHT
+        waiting = {LOADING} if self.right()[DOCUMENT] else {LOADING, NOTHING_YET}
+        unexpected = [f"{MCP} {tool}: {text[:200]}" for tool, text in errors.items() if text not in waiting]
+        self.wrong += unexpected
+        return WRONG if unexpected else "not yet"
 
     async def _tools(self) -> Mapping[str, tuple[str, bool]]:
         answers: dict[str, tuple[str, bool]] = {}
@@ -120,3 +131,12 @@ class Clients:
                     result = await client.call_tool(tool, {})
                     answers[tool] = (getattr(result.content[0], "text", ""), bool(result.is_error))
         return answers
+
+
+def _is_page(answer: httpx.Response) -> bool:
+    return "</html>" in answer.text
+
+
+def _is_document_of(answer: httpx.Response, agent_id: str) -> bool:
+    document = answer.json()
+    return document["agent_id"] == agent_id and document["health"]["status"] in STATUSES

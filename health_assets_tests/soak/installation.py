@@ -33,7 +33,7 @@ from health_assets_tests.support.projects import REPOSITORY, command_environment
 
 DISK_MIB = 3072
 READY_S = 180.0
-WRITER_END_S = 60.0
+JOURNAL_S = 60.0
 SENSOR = "late_logs"
 SPAWNED = "multiprocessing.spawn import spawn_main"
 """In the command line of a process that Dagster starts for a run."""
@@ -167,9 +167,7 @@ def installed(folder: Path, *, engine: str, lease_s: float, seed: int) -> Iterat
                 os.environ["DAGSTER_PG_URL"] = environment["DAGSTER_PG_URL"]  # this process looks at the runs, too
             else:
                 write_home(disk / "dagster")
-            made.services["writer"] = writer_service(made, seed)
-            made.services["writer"].start()
-            wait_until(lambda: "history" in (folder / "writer.log").read_text(), READY_S, "the writer does not write")
+            start_writer(made, seed)
             done = made.command("materialize")
             assert done.returncode == 0, done.stdout + done.stderr
             for service in _dagster_services(folder, environment):
@@ -179,10 +177,10 @@ def installed(folder: Path, *, engine: str, lease_s: float, seed: int) -> Iterat
             yield made
 
 
-def end_writer(installation: Installation) -> None:
-    """Let the writer end as it wants to, with its journal."""
-    installation.services.pop("writer").end()
-    wait_until(installation.journal.exists, WRITER_END_S, "the writer left no journal")
+def end_with_journal(installation: Installation, name: str, journal: Path) -> None:
+    """Let a program that writes or sends end as it wants to, with its journal."""
+    installation.services.pop(name).end()
+    wait_until(journal.exists, JOURNAL_S, f"the {name} left no journal")
 
 
 def wait_until(is_so: Callable[[], bool], timeout_s: float, otherwise: str, every_s: float = 0.5) -> None:
@@ -293,11 +291,14 @@ def _on_postgres(url: str, disk: Path) -> dict[str, str]:
     return {"HEALTH_WAREHOUSE": f"{server}/health", "DAGSTER_PG_URL": dagster_url}
 
 
-def writer_service(made: Installation, seed: int) -> Service:
-    """The program that writes the raw logs."""
+def start_writer(made: Installation, seed: int) -> None:
+    """Start the program that writes the raw logs, and wait for those of the hours before."""
     command = python_module("health_assets_tests.soak.writer", made.raw, made.journal, "--seed", seed)
     environment = command_environment() | {"PYTHONPATH": str(REPOSITORY)}
-    return Service("writer", command, environment, made.folder / "writer.log")
+    log = made.folder / "writer.log"
+    made.services["writer"] = Service("writer", command, environment, log)
+    made.services["writer"].start()
+    wait_until(lambda: "history" in log.read_text(), READY_S, "the writer does not write")
 
 
 def _dagster_services(folder: Path, environment: Mapping[str, str]) -> Iterator[Service]:

@@ -22,7 +22,7 @@ from random import Random
 from health_assets.systems.due_hours import due_hours
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.soak.clients import Clients
-from health_assets_tests.soak.installation import Installation, end_writer, wait_until, writer_service
+from health_assets_tests.soak.installation import READY_S, Installation, end_with_journal, start_writer, wait_until
 from health_assets_tests.soak.sender import SENT_AGENTS
 from health_assets_tests.soak.services import Manager, Service, python_module
 from health_assets_tests.soak.verdict import (
@@ -37,8 +37,6 @@ from health_assets_tests.support.collectors import free_port
 from health_assets_tests.support.projects import command_environment, command_line
 
 KILLED = ("worker", "collector", "endpoint")
-READY_S = 180.0
-JOURNAL_S = 60.0
 QUIET_S = 600.0
 REFRESH_S = 60
 QUIET_TICKS = 8
@@ -124,9 +122,7 @@ def _installed(folder: Path, every_s: float, seed: int) -> Iterator[tuple[Instal
     installation.raw.mkdir()
     (folder / "alerts.yaml").write_text("rules: {failing_now: on}\n", encoding="utf-8")
     services = installation.services
-    services["writer"] = writer_service(installation, seed)
-    services["writer"].start()
-    wait_until(lambda: "history" in (folder / "writer.log").read_text(), READY_S, "the writer does not write")
+    start_writer(installation, seed)
     url = f"http://127.0.0.1:{collector_port}"
     sender = python_module("health_assets_tests.soak.sender", url, folder / "sender.json", "--seed", seed)
     commands = {
@@ -145,19 +141,18 @@ def _installed(folder: Path, every_s: float, seed: int) -> Iterator[tuple[Instal
             clients.start()
             yield installation, clients
     finally:
-        clients.stop()
         for service in reversed(list(services.values())):
             service.end()
+        clients.stop()
 
 
 def _judge(installation: Installation, clients: Clients, every_s: float, kills: dict[str, int]) -> Lived:
-    end_writer(installation)
-    installation.services.pop("sender").end()
     sender_journal = installation.folder / "sender.json"
-    wait_until(sender_journal.exists, JOURNAL_S, "the sender left no journal")
+    end_with_journal(installation, "writer", installation.journal)
+    end_with_journal(installation, "sender", sender_journal)
     sent = json.loads(sender_journal.read_text(encoding="utf-8"))
     _wait_until_quiet(installation, every_s)
-    wait_until(lambda: clients.counts["document: right"] > 0, READY_S, "the endpoint gave no document")
+    _wait_for_right_answers(clients)
     clients.stop()
     for name in KILLED:
         installation.services[name].end()
@@ -182,6 +177,16 @@ def _judge(installation: Installation, clients: Clients, every_s: float, kills: 
         slowest_s=clients.slowest_s,
         rss_mib={name: thirds(installation.services[name].rss_mib) for name in KILLED},
     )
+
+
+def _wait_for_right_answers(clients: Clients) -> None:
+    """Wait until everything is answered right once more, after the last kill."""
+    before = clients.right()
+
+    def has_answered() -> bool:
+        return all(count > before[what] for what, count in clients.right().items())
+
+    wait_until(has_answered, READY_S, "the endpoint does not answer everything")
 
 
 def _wait_until_quiet(installation: Installation, every_s: float) -> None:

@@ -8,9 +8,7 @@ import argparse
 import json
 import signal
 import threading
-import time
 from collections import Counter
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -18,7 +16,8 @@ from random import Random
 
 import httpx
 
-from health_assets_tests.support.traces_made import Span, agent, chat, otlp_line, tool
+from health_assets_tests.support.collectors import request_of, send_until_taken
+from health_assets_tests.support.traces_made import Span, agent, chat, tool
 
 SENT_AGENTS = tuple(f"soak-sent-{number}" for number in range(4))
 TURN_S = 0.5
@@ -28,7 +27,7 @@ FAILED = {"code": 2, "message": "it timed out"}
 
 
 class Sender:
-    """Sends a trace a turn; some are about earlier hours, and some run of the traces fail.
+    """Sends a trace a turn; some are about earlier hours, and some of the runs fail.
 
     Args:
         url: the collector.
@@ -46,13 +45,12 @@ class Sender:
         """Send one trace until it is acknowledged.
 
         Raises:
-            AssertionError: the collector refused it for good.
+            AssertionError: the collector refused it for good, or did not take it in two minutes.
         """
         is_late = self._random.random() < 0.05
         ended_at = now - timedelta(hours=self._random.randrange(1, 6) if is_late else 0)
-        body = otlp_line(*self._trace(next(self._numbers), ended_at))
-        while not self._is_taken(body):
-            time.sleep(TRY_AGAIN_S)
+        body = request_of(*self._trace(next(self._numbers), ended_at))
+        self.tries += send_until_taken(self._client, self._url, body, TRY_AGAIN_S)
         self.executions[f"{ended_at:%Y-%m-%dT%H}"] += 1
 
     def _trace(self, number: int, ended_at: datetime) -> list[Span]:
@@ -63,16 +61,6 @@ class Sender:
             chat(number, 2, ended_at - timedelta(seconds=3), 1, gen_ai__usage__input_tokens=900),
             tool(number, 3, ended_at - timedelta(seconds=1), 1, status=status),
         ]
-
-    def _is_taken(self, body: str) -> bool:
-        self.tries += 1
-        with suppress(httpx.TransportError):
-            answer = self._client.post(
-                f"{self._url}/v1/traces", content=body, headers={"Content-Type": "application/json"}
-            )
-            assert answer.status_code in (200, 429, 503), f"{answer.status_code}: {answer.text}"
-            return answer.status_code == 200
-        return False
 
 
 def main() -> None:

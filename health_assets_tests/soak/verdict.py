@@ -25,7 +25,7 @@ from health_assets_tests.soak.installation import (
     WAREHOUSE,
     WRITE_AHEAD_LOG,
     Installation,
-    end_writer,
+    end_with_journal,
     wait_until,
 )
 from health_assets_tests.soak.sender import SENT_AGENTS
@@ -79,7 +79,7 @@ def judge(installation: Installation, disk_mib_before: dict[str, float]) -> Verd
     Raises:
         AssertionError: a line is lost, a table differs, something is stuck, or memory or the disk grew.
     """
-    end_writer(installation)
+    end_with_journal(installation, "writer", installation.journal)
     ended_at = datetime.now(UTC)
     wait_until(lambda: _is_quiet(installation, ended_at.timestamp()), QUIET_S, _what_is_left(installation), every_s=2)
     quiet_after_s = (datetime.now(UTC) - ended_at).total_seconds()
@@ -138,7 +138,12 @@ def materialized(installation: Installation) -> HourRange:
 def assert_every_execution_is_there(
     installation: Installation, hours: HourRange, sent: Mapping[str, int] | None = None
 ) -> tuple[int, int]:
-    """The lines that the writer wrote, and the number of executions of these hours; with those that were sent as traces.
+    """Check that every execution is there once; gives how many lines were written, and the executions of these hours.
+
+    Args:
+        installation: what was soaked.
+        hours: finished hours.
+        sent: by hour, the executions that were sent as traces; None where nothing was sent.
 
     Raises:
         AssertionError: an execution is lost, there twice, or was never written.

@@ -107,6 +107,24 @@ def ids_in(raw: Path) -> set[tuple[str, str]]:
     return found
 
 
+def send_until_taken(client: httpx.Client, url: str, body: bytes, pause_s: float = 0.02) -> int:
+    """Send a request to a collector until it is acknowledged; gives how many tries that took.
+
+    Raises:
+        AssertionError: the collector refuses it for good, or does not take it in time.
+    """
+    end, tries = time.monotonic() + PATIENCE_S, 0
+    while time.monotonic() < end:
+        tries += 1
+        with suppress(httpx.TransportError):
+            answer = client.post(f"{url}/v1/traces", content=body, headers={"Content-Type": "application/json"})
+            if answer.status_code == 200:
+                return tries
+            assert answer.status_code in (429, 503), f"{answer.status_code}: {answer.text}"
+        time.sleep(pause_s)
+    raise AssertionError("the collector takes nothing")
+
+
 @dataclass
 class RetryingClient:
     """Sends requests of some spans one after the other, each until it is taken.
@@ -129,23 +147,10 @@ class RetryingClient:
         with httpx.Client(timeout=PATIENCE_S) as client:
             while not self.is_over.is_set():
                 numbers = range(number + 1, number + self.spans + 1)
-                self._send(client, request_of(*(agent(self.trace, one, START, padding="x" * 200) for one in numbers)))
+                spans = [agent(self.trace, one, START, padding="x" * 200) for one in numbers]
+                self.tries += send_until_taken(client, self.url, request_of(*spans))
                 self.taken |= {(trace_id(self.trace), span_id(one)) for one in numbers}
                 number = numbers[-1]
-
-    def _send(self, client: httpx.Client, body: bytes) -> None:
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
-            self.tries += 1
-            with suppress(httpx.TransportError):
-                answer = client.post(
-                    f"{self.url}/v1/traces", content=body, headers={"Content-Type": "application/json"}
-                )
-                if answer.status_code == 200:
-                    return
-                assert answer.status_code in (429, 503), answer.text
-            time.sleep(0.02)
-        raise AssertionError("the collector takes nothing")
 
 
 @dataclass(frozen=True)

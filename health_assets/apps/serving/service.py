@@ -124,7 +124,7 @@ class Service:
 
     Args:
         settings: the host's agent, how long answers may be kept, how many sessions one client may have looked up.
-        auth: whether there are tokens, by which answers differ.
+        auth: knows whether there are tokens, on which caching of answers depends.
         refresher: holds the data.
         sessions: looks up sessions.
         metrics: makes the page of metrics.
