@@ -40,7 +40,7 @@ Pieces = Sequence[str]
 STAND_INS_FROM = datetime(9000, 1, 1, tzinfo=UTC)
 """Times from here on stand for those of an expression while ibis compiles it."""
 MOST_TIMES = 1_000
-MOST_FORMS = 1_000
+MOST_EXPRESSIONS = 1_000
 MOST_BYTES = 32_000_000
 GAP = uuid4().hex  # which no literal holds
 SEAL_BYTES = hashlib.sha256().digest_size
@@ -68,7 +68,7 @@ class SqlMemory:
         self._pieces: OrderedDict[str, Pieces] = OrderedDict()
         self._is_loaded = False
         self._has_news = False
-        self._sql_of = lru_cache(MOST_FORMS)(self._sql_of_time)
+        self._sql_of = lru_cache(MOST_EXPRESSIONS)(self._sql_of_time)
 
     def sql(self, rows: ir.Table) -> str:
         """The SQL of an expression."""
@@ -118,7 +118,7 @@ class SqlMemory:
         with self._lock:
             self._pieces[key] = pieces
             self._has_news = True
-            while len(self._pieces) > MOST_FORMS:
+            while len(self._pieces) > MOST_EXPRESSIONS:
                 self._pieces.popitem(last=False)
 
     # -- the file --

@@ -5,18 +5,18 @@ from datetime import timedelta
 import pytest
 
 from health_assets.apps.alerts.now_rules import FailingNow
-from health_assets.apps.alerts.state_facts import NowSeen
+from health_assets.apps.alerts.state_facts import NowFact
 from health_assets.core.hours import HOUR
 from health_assets_tests.support.alerts_made import at
 
 
-def seen_after(*verdicts: str) -> NowSeen:
+def seen_after(*verdicts: str) -> NowFact:
     """The last of these hours of an agent, with those before it; nothing ran in quiet ones."""
     rows = [
         {"hour": at(hour), "verdict": verdict, "executions_1h": 0 if verdict == "quiet" else 12, "failures_1h": 0}
         for hour, verdict in enumerate(verdicts)
     ]
-    return NowSeen(hour=rows[-1]["hour"], subject_id="a", row=rows[-1], history=rows)
+    return NowFact(hour=rows[-1]["hour"], subject_id="a", row=rows[-1], history=rows)
 
 
 @pytest.mark.parametrize(("quiet_hours", "is_over"), [(1, False), (5, False), (6, True)])

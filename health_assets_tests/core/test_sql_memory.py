@@ -179,7 +179,7 @@ def test_a_home_that_cannot_be_written_keeps_nothing_and_stops_nothing(cache: Pa
 
 @pytest.mark.usefixtures("cache")
 def test_no_more_is_remembered_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_memory, "MOST_FORMS", 2)
+    monkeypatch.setattr(sql_memory, "MOST_EXPRESSIONS", 2)
     counted = Counted()
     memory = SqlMemory(counted, "test", ())
     for number in (1, 2, 1, 3, 1, 2):

@@ -25,5 +25,5 @@
 | `tick_runner` | all of these, as sensor and command do them |
 
 Adding a rule: a class in `rules` and its name in `RULES`; where it looks at something new, a class in `facts` and a
-function in `collectors.OBSERVERS`.
+function in `collectors.COLLECTORS`.
 """

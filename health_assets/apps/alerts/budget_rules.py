@@ -64,49 +64,49 @@ class BudgetRule(Rule):
     enough_executions: ClassVar[int] = 1
     """That so many all succeed while the budget burns at `rate`, where 95 % are expected, is hardly chance."""
 
-    def opening(self, seen: BudgetFact) -> Opening | None:
+    def opening(self, fact: BudgetFact) -> Opening | None:
         """Burn rates that are both above the rate."""
-        rate, row, short = self._sustained_rate(seen), seen.row, self._short(seen.row)
+        rate, row, short = self._sustained_rate(fact), fact.row, self._short(fact.row)
         if rate is None or rate <= self.rate or not self._has_enough_failures(row):
             return None
         fast = f"{row[self.long.rate]:.1f} times as fast as it may {self.long.phrase}"
         also = "" if short is self.long else f", and {row[short.rate]:.1f} times {short.phrase}"
         of = f"{row[self.long.failures]:,} of {row[self.long.executions]:,} executions failed"
-        reason = f"{seen.subject_id} spends its error budget {fast}{also}: {of}"
+        reason = f"{fact.subject_id} spends its error budget {fast}{also}: {of}"
         return Opening(reason, max(self.rate - self.margin, 0.0))
 
-    def is_good(self, seen: BudgetFact, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: BudgetFact, recovers_at: float | None) -> bool | None:
         """Whether one of the two is below the line again."""
-        rate = self._sustained_rate(seen)
+        rate = self._sustained_rate(fact)
         return None if rate is None or recovers_at is None else rate <= recovers_at
 
-    def recovery(self, seen: BudgetFact) -> str:
+    def recovery(self, fact: BudgetFact) -> str:
         """Recent successes, for the all-clear."""
-        row, short = seen.row, self._short(seen.row)
+        row, short = fact.row, self._short(fact.row)
         recent = f"{_succeeded(row, short)} executions succeeded {short.phrase}"
-        return f"{seen.subject_id}: {recent}" + (
+        return f"{fact.subject_id}: {recent}" + (
             "" if short is self.long else f", {_succeeded(row, self.long)} {self.long.phrase}"
         )
 
-    def gives_up(self, seen: BudgetFact, opened_in: datetime) -> str | None:
+    def gives_up(self, fact: BudgetFact, opened_in: datetime) -> str | None:
         """End an incident when nothing runs any more: over 6 hours, or that a rate was known of, for a day."""
-        if not seen.is_covered:
+        if not fact.is_covered:
             return None
-        if seen.row["n_6h"] == 0:
-            return f"{seen.subject_id} had no execution {SIX_HOURS.phrase}"
-        is_old = seen.hour - opened_in >= UNKNOWN_FOR
-        return f"{seen.subject_id} has too few executions to judge its budget by" if is_old else None
+        if fact.row["n_6h"] == 0:
+            return f"{fact.subject_id} had no execution {SIX_HOURS.phrase}"
+        is_old = fact.hour - opened_in >= UNKNOWN_FOR
+        return f"{fact.subject_id} has too few executions to judge its budget by" if is_old else None
 
     def _has_enough_failures(self, row: Mapping[str, Any]) -> bool:
         failures = row[self.long.failures]
         is_half = failures * 2 >= row[self.long.executions]
         return failures >= (min(FEWEST_FAILURES, self.least_failures) if is_half else self.least_failures)
 
-    def _sustained_rate(self, seen: BudgetFact) -> float | None:
+    def _sustained_rate(self, fact: BudgetFact) -> float | None:
         """The lesser of the two burn rates; None where either is not known or rests on too little."""
-        short = self._short(seen.row)
-        rates = [seen.row[window.rate] for window in (self.long, short)]
-        is_enough = seen.is_covered and seen.row[short.executions] >= self.least_executions
+        short = self._short(fact.row)
+        rates = [fact.row[window.rate] for window in (self.long, short)]
+        is_enough = fact.is_covered and fact.row[short.executions] >= self.least_executions
         return min(rates) if is_enough and None not in rates else None
 
     def _short(self, row: Mapping[str, Any]) -> BurnWindow:

@@ -6,27 +6,27 @@ from operator import or_
 
 from health_assets.apps.alerts.budget_rules import BudgetRule
 from health_assets.apps.alerts.context import CONTEXT_HOURS, agents_worth_a_look
-from health_assets.apps.alerts.drift_collectors import drifts_seen
+from health_assets.apps.alerts.drift_collectors import facts_of_drifts
 from health_assets.apps.alerts.drift_facts import DriftFact
 from health_assets.apps.alerts.facts import AgentFact, BudgetFact, ExpectationFact, Fact, HourFact, Least, ModelFact
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour, heaviest_events, ids_table
-from health_assets.apps.alerts.release_collectors import releases_seen
+from health_assets.apps.alerts.release_collectors import facts_of_releases
 from health_assets.apps.alerts.release_facts import ReleaseFact
 from health_assets.apps.alerts.rules import STATES, Floor, StateWorsened, drop_of
-from health_assets.apps.alerts.state_collectors import probes_seen, statuses_seen, verdicts_seen
-from health_assets.apps.alerts.state_facts import NowSeen, ProbeSeen, StatusSeen
+from health_assets.apps.alerts.state_collectors import facts_of_probes, facts_of_statuses, facts_of_verdicts
+from health_assets.apps.alerts.state_facts import NowFact, ProbeFact, StatusFact
 from health_assets.core.hours import HOUR, HourRange
 
 
 def observe(observed: ObservedHour, *, is_there: bool) -> list[Fact]:
     """The facts of an hour. An hour that was left out has only that fact and its expectations."""
     wanted = {kind for rule in observed.rules for kind in rule.looks_at}
-    seen: list[Fact] = [HourFact(observed.hour, HOURS, is_there=is_there)] if HourFact in wanted else []
-    for kind, read in OBSERVERS.items():
+    facts: list[Fact] = [HourFact(observed.hour, HOURS, is_there=is_there)] if HourFact in wanted else []
+    for kind, read in COLLECTORS.items():
         if kind in wanted:
-            seen += read(observed)
-    return seen
+            facts += read(observed)
+    return facts
 
 
 def _agents(observed: ObservedHour) -> Iterable[Fact]:
@@ -123,14 +123,14 @@ def _expectations(observed: ObservedHour) -> Iterable[Fact]:
             )
 
 
-OBSERVERS: dict[type[Fact], Callable[[ObservedHour], Iterable[Fact]]] = {
-    NowSeen: verdicts_seen,
+COLLECTORS: dict[type[Fact], Callable[[ObservedHour], Iterable[Fact]]] = {
+    NowFact: facts_of_verdicts,
     AgentFact: _agents,
     BudgetFact: _budgets,
-    StatusSeen: statuses_seen,
-    ProbeSeen: probes_seen,
-    ReleaseFact: releases_seen,
-    DriftFact: drifts_seen,
+    StatusFact: facts_of_statuses,
+    ProbeFact: facts_of_probes,
+    ReleaseFact: facts_of_releases,
+    DriftFact: facts_of_drifts,
     ModelFact: _models,
     ExpectationFact: _expectations,
 }

@@ -11,7 +11,7 @@ from health_assets.systems.agent_drift.report import drifting_in
 from health_assets.warehouse.partition_states import PartitionStates
 
 
-def drifts_seen(observed: ObservedHour) -> Iterable[Fact]:
+def facts_of_drifts(observed: ObservedHour) -> Iterable[Fact]:
     """The drifts of agents, and of those with an open incident whether there is one."""
     hour = HourRange.of(observed.hour)
     by_agent: dict[str, list[dict]] = {}

@@ -26,25 +26,25 @@ class Drifting(Rule):
 
     measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = DEFAULT_MEASURES
 
-    def opening(self, seen: DriftFact) -> Opening | None:
+    def opening(self, fact: DriftFact) -> Opening | None:
         """A measure that drifts."""
-        drifts = self._drifts(seen)
+        drifts = self._drifts(fact)
         told = "; ".join(map(sentence, drifts))
-        return Opening(f"{seen.subject_id} is worse than its own past: {told}") if drifts else None
+        return Opening(f"{fact.subject_id} is worse than its own past: {told}") if drifts else None
 
-    def is_good(self, seen: DriftFact, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: DriftFact, recovers_at: float | None) -> bool | None:
         """Whether nothing drifts; None where the hour was not looked at, or the agent did nothing in it.
 
         After some days of silence or failure its past is like that, too, which is no recovery.
         """
         del recovers_at
-        if self._drifts(seen):
+        if self._drifts(fact):
             return False
-        return True if seen.is_known and seen.has_run else None
+        return True if fact.is_known and fact.has_run else None
 
-    def recovery(self, seen: DriftFact) -> str:
+    def recovery(self, fact: DriftFact) -> str:
         """That nothing drifts; what the agent did meanwhile may be part of its past by now."""
-        return f"{seen.subject_id} is no worse than in the days before"
+        return f"{fact.subject_id} is no worse than in the days before"
 
-    def _drifts(self, seen: DriftFact) -> list[dict]:
-        return [row for row in seen.rows if row["measure"] in self.measures]
+    def _drifts(self, fact: DriftFact) -> list[dict]:
+        return [row for row in fact.rows if row["measure"] in self.measures]

@@ -129,8 +129,8 @@ def _judge_hour(
 ) -> Judged:
     already_open = open_incidents(session)
     observed = _observed(session, alerts, settings, targets, hour, already_open)
-    seen = observe(observed, is_there=was_made)
-    return judge(alerts.rules, seen, already_open, at=hour + HOUR, gone=observed.gone(), hour=hour)
+    facts = observe(observed, is_there=was_made)
+    return judge(alerts.rules, facts, already_open, at=hour + HOUR, gone=observed.gone(), hour=hour)
 
 
 def _judge_hour_so_far(
@@ -146,10 +146,10 @@ def _judge_hour_so_far(
     if running is None:
         return Judged()
     hour, known_until = running
-    seen = observe(_observed(session, alerts, settings, targets, hour, already_open), is_there=True)
+    facts = observe(_observed(session, alerts, settings, targets, hour, already_open), is_there=True)
     # who runs once a day may still run in the rest of the hour
     rules = [rule for rule in alerts.rules if not isinstance(rule, NoData)]
-    return Judged(opened=judge(rules, seen, already_open, at=known_until).opened)
+    return Judged(opened=judge(rules, facts, already_open, at=known_until).opened)
 
 
 def _observed(
@@ -183,11 +183,11 @@ def _judge_lateness(
     session: Session, alerts: Alerts, settings: Settings, already_open: Mapping[Subject, Incident], now: datetime
 ) -> Judged:
     """Whether the newest hour that should be there is; a warehouse in which nothing was ever made is not late."""
-    seen = newest_due(session, settings, now)
-    if seen is None:
+    fact = newest_due(session, settings, now)
+    if fact is None:
         return Judged()
-    due_at = seen.hour + HOUR + timedelta(minutes=settings.late_after_minutes)
-    return judge(alerts.rules, [seen], already_open, at=now if seen.is_there else due_at)
+    due_at = fact.hour + HOUR + timedelta(minutes=settings.late_after_minutes)
+    return judge(alerts.rules, [fact], already_open, at=now if fact.is_there else due_at)
 
 
 def newest_due(session: Session, settings: Settings, now: datetime) -> DueFact | None:

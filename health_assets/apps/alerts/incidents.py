@@ -82,7 +82,7 @@ class Judged:
 
 def judge(
     rules: Sequence[Rule],
-    seen: Iterable[Fact],
+    facts: Iterable[Fact],
     open_incidents: Mapping[Subject, Incident],
     *,
     at: datetime,
@@ -93,9 +93,9 @@ def judge(
 
     Args:
         rules: the rules in force that are to look at it.
-        seen: facts of an hour, of each subject once.
+        facts: facts of an hour, of each subject once.
         open_incidents: the incidents that are open.
-        at: when what is seen was so: the end of the hour.
+        at: when the facts held: the end of the hour.
         gone: subjects that are left out from now on, by kind and id, and why.
         hour: the hour that is judged; incidents that opened in later ones, which ran already, are left alone.
     """
@@ -106,7 +106,7 @@ def judge(
         if incident.subject[1:] in gone and not _is_later(incident, hour)
     ]
     over = {incident.subject for incident in dropped}
-    for one in seen:
+    for one in facts:
         for rule in rules:
             if not rule.covers(one):
                 continue
@@ -153,9 +153,9 @@ def personal_by_now(incident: Incident, targets: Targets) -> Incident:
     return replace(incident, is_personal=True) if is_personal else incident
 
 
-def subject_of(rule: Rule, seen: Fact) -> Subject:
+def subject_of(rule: Rule, fact: Fact) -> Subject:
     """The subject of an incident: a rule has at most one open for it."""
-    return rule.name, SUBJECT_KINDS[seen.kind], seen.subject_id
+    return rule.name, SUBJECT_KINDS[fact.kind], fact.subject_id
 
 
 def _given_up(incident: Incident, at: datetime, why: str) -> Incident:
@@ -167,13 +167,13 @@ def _end_of(incident: Incident, at: datetime) -> datetime:
     return max(at, incident.opened_at)
 
 
-def _opened(rule: Rule, seen: Fact, subject: Subject, reason: str, recovers_at: float | None, at: datetime) -> Incident:
+def _opened(rule: Rule, fact: Fact, subject: Subject, reason: str, recovers_at: float | None, at: datetime) -> Incident:
     return Incident(
-        hour=seen.hour,
-        incident_id=incident_id_of(subject, seen.hour),
+        hour=fact.hour,
+        incident_id=incident_id_of(subject, fact.hour),
         rule=rule.name,
         subject_kind=subject[1],
-        subject_id=seen.subject_id,
+        subject_id=fact.subject_id,
         severity=rule.severity,
         opened_at=at,
         closed_at=None,
@@ -181,8 +181,8 @@ def _opened(rule: Rule, seen: Fact, subject: Subject, reason: str, recovers_at: 
         recovery=None,
         recovers_at=recovers_at,
         good_hours=0,
-        is_personal=seen.is_personal,
-        evidence=json.dumps(seen.evidence, ensure_ascii=False),
+        is_personal=fact.is_personal,
+        evidence=json.dumps(fact.evidence, ensure_ascii=False),
     )
 
 
@@ -192,14 +192,14 @@ def incident_id_of(subject: Subject, hour: datetime) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def _after(rule: Rule, seen: Fact, incident: Incident, at: datetime) -> Incident:
-    good = rule.is_good(seen, incident.recovers_at)
+def _after(rule: Rule, fact: Fact, incident: Incident, at: datetime) -> Incident:
+    good = rule.is_good(fact, incident.recovers_at)
     if good is None:
-        why = rule.gives_up(seen, incident.hour)
+        why = rule.gives_up(fact, incident.hour)
         return _given_up(incident, at, why) if why else incident
     if not good:
         return replace(incident, good_hours=0)
     good_hours = incident.good_hours + 1
     if good_hours < rule.good_hours:
         return replace(incident, good_hours=good_hours)
-    return replace(incident, good_hours=good_hours, closed_at=_end_of(incident, at), recovery=rule.recovery(seen))
+    return replace(incident, good_hours=good_hours, closed_at=_end_of(incident, at), recovery=rule.recovery(fact))

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from health_assets.apps.alerts.facts import Fact
 from health_assets.apps.alerts.rule import Opening, Rule, Severity
-from health_assets.apps.alerts.state_facts import NowSeen
+from health_assets.apps.alerts.state_facts import NowFact
 from health_assets.core.formatting import counted, share
 from health_assets.systems.agent_now.names import FAILING, SUSPECT
 
@@ -21,33 +21,33 @@ QUIET_FOR = timedelta(hours=6)
 class NowRule(Rule):
     """The settings that the rules about verdicts have."""
 
-    looks_at: ClassVar[tuple[type[Fact], ...]] = (NowSeen,)
+    looks_at: ClassVar[tuple[type[Fact], ...]] = (NowFact,)
     bad: ClassVar[tuple[str, ...]]
     """Verdicts after the last of which an incident is over."""
 
-    def is_good(self, seen: NowSeen, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: NowFact, recovers_at: float | None) -> bool | None:
         """Whether executions of the hour ended well; None where none ran."""
         del recovers_at
-        if seen.verdict in NOT_GOOD:
+        if fact.verdict in NOT_GOOD:
             return False
-        return True if seen.row["executions_1h"] else None
+        return True if fact.row["executions_1h"] else None
 
-    def recovery(self, seen: NowSeen) -> str:
+    def recovery(self, fact: NowFact) -> str:
         """Successes since it is over."""
-        over_at = seen.last_bad_end(self.bad)
-        ran, failed, hours = seen.since(over_at)
+        over_at = fact.last_bad_end(self.bad)
+        ran, failed, hours = fact.since(over_at)
         of = f"{ran - failed:,} of {counted(ran, 'execution')} succeeded in {hours} h"
-        return f"{seen.subject_id}: {of}; over since {over_at:%Y-%m-%d %H:%M} UTC"
+        return f"{fact.subject_id}: {of}; over since {over_at:%Y-%m-%d %H:%M} UTC"
 
-    def gives_up(self, seen: NowSeen, opened_in: datetime) -> str | None:
+    def gives_up(self, fact: NowFact, opened_in: datetime) -> str | None:
         """End an incident when nothing has run for some hours since the last that was failing or suspect."""
         del opened_in
-        over_at = seen.last_bad_end(NOT_GOOD)
-        if seen.hour + timedelta(hours=1) - over_at < QUIET_FOR:
+        over_at = fact.last_bad_end(NOT_GOOD)
+        if fact.hour + timedelta(hours=1) - over_at < QUIET_FOR:
             return None
-        ran, failed, hours = seen.since(over_at)
+        ran, failed, hours = fact.since(over_at)
         of = f"{ran - failed:,} of {ran:,} executions succeeded in {hours} h" if ran else f"nothing ran in {hours} h"
-        return f"{seen.subject_id} is quiet: {of}, since {over_at:%Y-%m-%d %H:%M} UTC"
+        return f"{fact.subject_id} is quiet: {of}, since {over_at:%Y-%m-%d %H:%M} UTC"
 
 
 class FailingNow(NowRule):
@@ -58,11 +58,11 @@ class FailingNow(NowRule):
 
     severity: Severity = "critical"
 
-    def opening(self, seen: NowSeen) -> Opening | None:
+    def opening(self, fact: NowFact) -> Opening | None:
         """A verdict `failing`."""
-        if seen.verdict != FAILING:
+        if fact.verdict != FAILING:
             return None
-        row = seen.row
+        row = fact.row
         told = []
         if row["executions_1h"]:
             told.append(
@@ -72,7 +72,7 @@ class FailingNow(NowRule):
             told.append(f"the last {row['failed_in_a_row']:,} in a row")
         expected = f"{share(row['expected_success_rate'])} expected to succeed"
         return Opening(
-            f"{seen.subject_id} is failing: {', '.join(told)}, {expected}; since {row['since']:%Y-%m-%d %H:%M} UTC"
+            f"{fact.subject_id} is failing: {', '.join(told)}, {expected}; since {row['since']:%Y-%m-%d %H:%M} UTC"
         )
 
 
@@ -82,14 +82,14 @@ class SuspectNow(NowRule):
     name: ClassVar[str] = "suspect_now"
     bad: ClassVar[tuple[str, ...]] = NOT_GOOD
 
-    def opening(self, seen: NowSeen) -> Opening | None:
+    def opening(self, fact: NowFact) -> Opening | None:
         """A verdict `suspect`."""
-        if seen.verdict != SUSPECT:
+        if fact.verdict != SUSPECT:
             return None
-        row = seen.row
+        row = fact.row
         expected = f"{share(row['expected_success_rate'])} expected to succeed"
         return Opening(
-            f"{seen.subject_id} fails more often than by chance: {row['failures_1h']:,} of "
+            f"{fact.subject_id} fails more often than by chance: {row['failures_1h']:,} of "
             f"{counted(row['executions_1h'], 'execution')} in the last hour, {row['failures_6h']:,} of "
             f"{row['executions_6h']:,} in 6 h, {expected}; since {row['since']:%Y-%m-%d %H:%M} UTC"
         )

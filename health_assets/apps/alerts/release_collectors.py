@@ -12,7 +12,7 @@ from health_assets.systems.release_comparison.names import WORSE
 from health_assets.systems.release_comparison.newest import newest_comparisons
 
 
-def releases_seen(observed: ObservedHour) -> Iterable[Fact]:
+def facts_of_releases(observed: ObservedHour) -> Iterable[Fact]:
     """The comparisons of agents with a release that is worse, and of those with an open incident."""
     hour = HourRange.of(observed.hour)
     compared = observed.session.hours_of("release_comparison", hour)

@@ -24,29 +24,29 @@ class ReleaseWorse(Rule):
 
     measures: Annotated[tuple[str, ...], BeforeValidator(measures_of(MEASURES))] = (SUCCESS_RATE,)
 
-    def opening(self, seen: ReleaseFact) -> Opening | None:
+    def opening(self, fact: ReleaseFact) -> Opening | None:
         """A measure with the verdict `worse`."""
-        worse = self._worse(seen)
+        worse = self._worse(fact)
         if not worse:
             return None
         row = worse[0]
-        of = f"{row['dimension']} {row['to_version']} of {seen.subject_id} is worse than {row['from_version']}"
+        of = f"{row['dimension']} {row['to_version']} of {fact.subject_id} is worse than {row['from_version']}"
         return Opening(f"{of}: {'; '.join(sentence(own).removesuffix(': worse') for own in worse)}")
 
-    def is_good(self, seen: ReleaseFact, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: ReleaseFact, recovers_at: float | None) -> bool | None:
         """Whether nothing is worse; None where nothing is compared in the hour."""
         del recovers_at
-        return not self._worse(seen) if seen.rows else None
+        return not self._worse(fact) if fact.rows else None
 
-    def recovery(self, seen: ReleaseFact) -> str:
+    def recovery(self, fact: ReleaseFact) -> str:
         """What is compared now."""
-        releases = dict.fromkeys(f"{row['dimension']} {row['to_version']}" for row in seen.rows)
-        return f"{' and '.join(releases)} of {seen.subject_id}: none is worse than the one before it"
+        releases = dict.fromkeys(f"{row['dimension']} {row['to_version']}" for row in fact.rows)
+        return f"{' and '.join(releases)} of {fact.subject_id}: none is worse than the one before it"
 
-    def gives_up(self, seen: ReleaseFact, opened_in: datetime) -> str | None:
+    def gives_up(self, fact: ReleaseFact, opened_in: datetime) -> str | None:
         """End an incident of a day ago once the agent's releases are compared no more."""
-        is_old = seen.hour - opened_in >= UNKNOWN_FOR
-        return f"no release of {seen.subject_id} is compared any more" if is_old else None
+        is_old = fact.hour - opened_in >= UNKNOWN_FOR
+        return f"no release of {fact.subject_id} is compared any more" if is_old else None
 
-    def _worse(self, seen: ReleaseFact) -> list[dict]:
-        return [row for row in seen.rows if row["verdict"] == WORSE and row["measure"] in self.measures]
+    def _worse(self, fact: ReleaseFact) -> list[dict]:
+        return [row for row in fact.rows if row["verdict"] == WORSE and row["measure"] in self.measures]

@@ -72,32 +72,32 @@ class Rule(BaseModel):
     name: ClassVar[str]
     looks_at: ClassVar[tuple[type[Fact], ...]]
 
-    def covers(self, seen: Fact) -> bool:
-        """Whether it looks at what is seen."""
-        return type(seen) in self.looks_at and self.includes(seen.subject_id)
+    def covers(self, fact: Fact) -> bool:
+        """Whether it looks at the fact."""
+        return type(fact) in self.looks_at and self.includes(fact.subject_id)
 
     def includes(self, subject_id: str) -> bool:
         """Whether it looks at this subject, as far as `only` goes."""
         return any(fnmatchcase(subject_id, pattern) for pattern in self.only)
 
-    def opening(self, seen: Any) -> Opening | None:
-        """The incident that opens with what is seen, if any."""
+    def opening(self, fact: Any) -> Opening | None:
+        """The incident that opens with the fact, if any."""
         raise NotImplementedError
 
-    def is_good(self, seen: Any, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: Any, recovers_at: float | None) -> bool | None:
         """Whether an hour counts as good for an open incident; None where nothing is known."""
         raise NotImplementedError
 
-    def recovery(self, seen: Any) -> str:
+    def recovery(self, fact: Any) -> str:
         """Say in one sentence what is true now that an incident ended."""
         raise NotImplementedError
 
-    def gives_up(self, seen: Any, opened_in: datetime) -> str | None:
+    def gives_up(self, fact: Any, opened_in: datetime) -> str | None:
         """Say why an incident ends without good hours, where an hour says nothing about it; None where it stays open.
 
         Args:
-            seen: the facts of the hour.
+            fact: a fact of the hour.
             opened_in: the hour that opened the incident.
         """
-        del seen, opened_in
+        del fact, opened_in
         return None

@@ -58,24 +58,24 @@ class AgentRule(Rule):
         """The least that a score must rest on."""
         return Least(executions=self.least_executions, points_at_stake=self.least_points_at_stake)
 
-    def is_good(self, seen: AgentFact, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: AgentFact, recovers_at: float | None) -> bool | None:
         """Whether the score is back above the line."""
-        if not seen.is_enough(self.least) or seen.score is None or recovers_at is None:
+        if not fact.is_enough(self.least) or fact.score is None or recovers_at is None:
             return None
-        return seen.score >= min(recovers_at, 100.0)
+        return fact.score >= min(recovers_at, 100.0)
 
-    def recovery(self, seen: AgentFact) -> str:
+    def recovery(self, fact: AgentFact) -> str:
         """The score that it is back at."""
-        return f"{seen.subject_id} is back at {seen.score:.1f} {seen.bracketed(seen.state)}"
+        return f"{fact.subject_id} is back at {fact.score:.1f} {fact.bracketed(fact.state)}"
 
-    def gives_up(self, seen: AgentFact, opened_in: datetime) -> str | None:
+    def gives_up(self, fact: AgentFact, opened_in: datetime) -> str | None:
         """End an incident of a whole window ago where the window has too little to judge by."""
-        if not seen.is_covered or seen.hour - opened_in < UNKNOWN_FOR:
+        if not fact.is_covered or fact.hour - opened_in < UNKNOWN_FOR:
             return None
-        had = counted(seen.row["n"], "execution")
-        if seen.score is not None and seen.row["n"] >= self.least_executions:
-            had = f"{shown_points(seen.row['points_at_stake'])} points at stake"
-        return f"{seen.subject_id} had {had} in its window, too few to judge by; nothing is known since"
+        had = counted(fact.row["n"], "execution")
+        if fact.score is not None and fact.row["n"] >= self.least_executions:
+            had = f"{shown_points(fact.row['points_at_stake'])} points at stake"
+        return f"{fact.subject_id} had {had} in its window, too few to judge by; nothing is known since"
 
 
 class StateWorsened(AgentRule):
@@ -83,16 +83,16 @@ class StateWorsened(AgentRule):
 
     name: ClassVar[str] = "state_worsened"
 
-    def opening(self, seen: AgentFact) -> Opening | None:
+    def opening(self, fact: AgentFact) -> Opening | None:
         """Open an incident for a step down: healthy to degraded or unhealthy, or degraded to unhealthy."""
-        before = seen.best_state_before
-        if before is None or not seen.is_enough(self.least):
+        before = fact.best_state_before
+        if before is None or not fact.is_enough(self.least):
             return None
-        if STATES.index(seen.state) <= STATES.index(before):
+        if STATES.index(fact.state) <= STATES.index(before):
             return None
-        line = seen.row["healthy_at"] if before == "healthy" else seen.row["degraded_at"]
-        score = seen.bracketed(f"{seen.score:.1f}")
-        reason = f"{seen.subject_id} went from {before} to {seen.state} {score}{seen.cause}"
+        line = fact.row["healthy_at"] if before == "healthy" else fact.row["degraded_at"]
+        score = fact.bracketed(f"{fact.score:.1f}")
+        reason = f"{fact.subject_id} went from {before} to {fact.state} {score}{fact.cause}"
         return Opening(reason, line + self.margin)
 
 
@@ -108,11 +108,11 @@ class Floor(AgentRule):
     severity: Severity = "critical"
     below: Points = 65.0
 
-    def opening(self, seen: AgentFact) -> Opening | None:
+    def opening(self, fact: AgentFact) -> Opening | None:
         """Any score below the floor."""
-        if seen.score is None or not seen.is_enough(self.least) or seen.score >= self.below:
+        if fact.score is None or not fact.is_enough(self.least) or fact.score >= self.below:
             return None
-        reason = f"{seen.subject_id} scored {seen.score:.1f}{seen.doubt}, below {self.below:g}{seen.cause}"
+        reason = f"{fact.subject_id} scored {fact.score:.1f}{fact.doubt}, below {self.below:g}{fact.cause}"
         return Opening(reason, self.below + self.margin)
 
 
@@ -129,15 +129,15 @@ class Drop(AgentRule):
     points: Annotated[float, Field(gt=0, le=100)] = 15.0
     within_hours: Annotated[int, Field(ge=1, le=168)] = 6
 
-    def opening(self, seen: AgentFact) -> Opening | None:
+    def opening(self, fact: AgentFact) -> Opening | None:
         """A score that is so far below the highest of the hours before."""
-        peak = seen.peak_before
-        if peak is None or seen.score is None or not seen.is_enough(self.least):
+        peak = fact.peak_before
+        if peak is None or fact.score is None or not fact.is_enough(self.least):
             return None
-        if peak - seen.score <= self.points:
+        if peak - fact.score <= self.points:
             return None
-        fell = f"fell by {peak - seen.score:.1f} points within {self.within_hours} h"
-        reason = f"{seen.subject_id} {fell}, from {peak:.1f} to {seen.score:.1f}{seen.doubt}{seen.cause}"
+        fell = f"fell by {peak - fact.score:.1f} points within {self.within_hours} h"
+        reason = f"{fact.subject_id} {fell}, from {peak:.1f} to {fact.score:.1f}{fact.doubt}{fact.cause}"
         return Opening(reason, peak - self.points + self.margin)
 
 
@@ -155,33 +155,33 @@ class ModelDegraded(Rule):
     least_calls: Annotated[int, Field(ge=1)] = 10
     margin: Annotated[float, Field(ge=0, le=1)] = 0.05
 
-    def opening(self, seen: ModelFact) -> Opening | None:
+    def opening(self, fact: ModelFact) -> Opening | None:
         """A model whose share of good calls is below its threshold."""
-        if not self._is_enough(seen) or not seen.is_degraded:
+        if not self._is_enough(fact) or not fact.is_degraded:
             return None
         reason = (
-            f"{seen.subject_id} answered {seen.score:.0%} of its last {seen.calls} calls, {seen.threshold:.0%} wanted"
+            f"{fact.subject_id} answered {fact.score:.0%} of its last {fact.calls} calls, {fact.threshold:.0%} wanted"
         )
-        return Opening(reason, seen.threshold + self.margin)
+        return Opening(reason, fact.threshold + self.margin)
 
-    def is_good(self, seen: ModelFact, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: ModelFact, recovers_at: float | None) -> bool | None:
         """Whether the score is back above the threshold."""
-        if not self._is_enough(seen) or recovers_at is None:
+        if not self._is_enough(fact) or recovers_at is None:
             return None
-        return seen.score >= min(recovers_at, 1.0)
+        return fact.score >= min(recovers_at, 1.0)
 
-    def recovery(self, seen: ModelFact) -> str:
+    def recovery(self, fact: ModelFact) -> str:
         """The score that it is back at."""
-        return f"{seen.subject_id} answers {seen.score:.0%} of its last {seen.calls} calls again"
+        return f"{fact.subject_id} answers {fact.score:.0%} of its last {fact.calls} calls again"
 
-    def gives_up(self, seen: ModelFact, opened_in: datetime) -> str | None:
+    def gives_up(self, fact: ModelFact, opened_in: datetime) -> str | None:
         """End an incident of a model that nobody has called for a day."""
-        if seen.idle_hours < 24 or seen.hour - opened_in < UNKNOWN_FOR:
+        if fact.idle_hours < 24 or fact.hour - opened_in < UNKNOWN_FOR:
             return None
-        return f"nobody has called {seen.subject_id} for {seen.idle_hours:.0f} h"
+        return f"nobody has called {fact.subject_id} for {fact.idle_hours:.0f} h"
 
-    def _is_enough(self, seen: ModelFact) -> bool:
-        return seen.was_called and seen.calls >= self.least_calls
+    def _is_enough(self, fact: ModelFact) -> bool:
+        return fact.was_called and fact.calls >= self.least_calls
 
 
 class ExpectationFailed(Rule):
@@ -197,26 +197,26 @@ class ExpectationFailed(Rule):
     good_hours: Annotated[int, Field(ge=1, le=168)] = 1
     severities: Annotated[tuple[Literal["error", "warn"], ...], BeforeValidator(listed)] = ("error",)
 
-    def opening(self, seen: ExpectationFact) -> Opening | None:
+    def opening(self, fact: ExpectationFact) -> Opening | None:
         """A check of such a severity that failed."""
-        if seen.success or seen.severity not in self.severities:
+        if fact.success or fact.severity not in self.severities:
             return None
-        of = f"{seen.unexpected_count:,} of {seen.element_count:,} rows break it"
-        return Opening(f"the check {seen.subject_id} failed for {seen.hour:%Y-%m-%d %H:%M} UTC: {of}")
+        of = f"{fact.unexpected_count:,} of {fact.element_count:,} rows break it"
+        return Opening(f"the check {fact.subject_id} failed for {fact.hour:%Y-%m-%d %H:%M} UTC: {of}")
 
-    def is_good(self, seen: ExpectationFact, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: ExpectationFact, recovers_at: float | None) -> bool | None:
         """Whether it passes, on any row at all."""
         del recovers_at
-        return None if seen.success and not seen.element_count else seen.success
+        return None if fact.success and not fact.element_count else fact.success
 
-    def recovery(self, seen: ExpectationFact) -> str:
+    def recovery(self, fact: ExpectationFact) -> str:
         """Say that the check passes again."""
-        return f"the check {seen.subject_id} passes again, on {seen.element_count:,} rows"
+        return f"the check {fact.subject_id} passes again, on {fact.element_count:,} rows"
 
-    def gives_up(self, seen: ExpectationFact, opened_in: datetime) -> str | None:
+    def gives_up(self, fact: ExpectationFact, opened_in: datetime) -> str | None:
         """End an incident of a day ago whose check finds no row any more."""
-        is_old = seen.hour - opened_in >= UNKNOWN_FOR
-        return f"the check {seen.subject_id} has no row to look at any more" if is_old else None
+        is_old = fact.hour - opened_in >= UNKNOWN_FOR
+        return f"the check {fact.subject_id} has no row to look at any more" if is_old else None
 
 
 class HourLate(Rule):
@@ -228,21 +228,21 @@ class HourLate(Rule):
     severity: Severity = "critical"
     good_hours: Literal[1] = 1  # it is asked as often as the sensor ticks
 
-    def opening(self, seen: DueFact) -> Opening | None:
+    def opening(self, fact: DueFact) -> Opening | None:
         """An hour that is not there although it is due, and that no run is about to make."""
-        if seen.is_there or seen.is_catching_up:
+        if fact.is_there or fact.is_catching_up:
             return None
-        newest = f"the newest is {seen.newest:%Y-%m-%d %H:%M}" if seen.newest else "there is none"
-        return Opening(f"the hour {seen.hour:%Y-%m-%d %H:%M} UTC was not materialized in time; {newest}")
+        newest = f"the newest is {fact.newest:%Y-%m-%d %H:%M}" if fact.newest else "there is none"
+        return Opening(f"the hour {fact.hour:%Y-%m-%d %H:%M} UTC was not materialized in time; {newest}")
 
-    def is_good(self, seen: DueFact, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: DueFact, recovers_at: float | None) -> bool | None:
         """Whether what is due is there; a run that catches up is no news."""
         del recovers_at
-        return None if seen.is_catching_up and not seen.is_there else seen.is_there
+        return None if fact.is_catching_up and not fact.is_there else fact.is_there
 
-    def recovery(self, seen: DueFact) -> str:
+    def recovery(self, fact: DueFact) -> str:
         """Say that the hour is there."""
-        return f"the hour {seen.hour:%Y-%m-%d %H:%M} UTC is there, and no later one is due"
+        return f"the hour {fact.hour:%Y-%m-%d %H:%M} UTC is there, and no later one is due"
 
 
 class NoData(Rule):
@@ -257,25 +257,25 @@ class NoData(Rule):
     severity: Severity = "info"
     good_hours: Annotated[int, Field(ge=1, le=168)] = 1
 
-    def opening(self, seen: AgentFact | HourFact) -> Opening | None:
+    def opening(self, fact: AgentFact | HourFact) -> Opening | None:
         """An agent that became inactive over a window with all its hours, or an hour that is missing."""
-        if isinstance(seen, HourFact):
-            reason = f"the hour {seen.hour:%Y-%m-%d %H:%M} UTC was left out; later ones are there"
-            return None if seen.is_there else Opening(reason)
-        if seen.is_personal or not seen.is_covered or seen.state != "inactive" or not seen.was_active_before:
+        if isinstance(fact, HourFact):
+            reason = f"the hour {fact.hour:%Y-%m-%d %H:%M} UTC was left out; later ones are there"
+            return None if fact.is_there else Opening(reason)
+        if fact.is_personal or not fact.is_covered or fact.state != "inactive" or not fact.was_active_before:
             return None
-        return Opening(f"{seen.subject_id} had no execution in the whole window, and had some before")
+        return Opening(f"{fact.subject_id} had no execution in the whole window, and had some before")
 
-    def is_good(self, seen: AgentFact | HourFact, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: AgentFact | HourFact, recovers_at: float | None) -> bool | None:
         """Whether there are executions, or hours, again."""
         del recovers_at
-        return seen.is_there if isinstance(seen, HourFact) else seen.state != "inactive"
+        return fact.is_there if isinstance(fact, HourFact) else fact.state != "inactive"
 
-    def recovery(self, seen: AgentFact | HourFact) -> str:
+    def recovery(self, fact: AgentFact | HourFact) -> str:
         """Say that there are hours, or executions, again."""
-        if isinstance(seen, HourFact):
-            return f"hours are there again, from {seen.hour:%Y-%m-%d %H:%M} UTC on"
-        return f"{seen.subject_id} has executions again: {seen.row['n']:,} in its window"
+        if isinstance(fact, HourFact):
+            return f"hours are there again, from {fact.hour:%Y-%m-%d %H:%M} UTC on"
+        return f"{fact.subject_id} has executions again: {fact.row['n']:,} in its window"
 
 
 RULES: dict[str, type[Rule]] = {

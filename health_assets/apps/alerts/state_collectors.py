@@ -10,7 +10,7 @@ from health_assets.apps.alerts.context import CONTEXT_HOURS
 from health_assets.apps.alerts.facts import Fact
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import ObservedHour, ids_table
-from health_assets.apps.alerts.state_facts import NowSeen, ProbeSeen, StatusSeen
+from health_assets.apps.alerts.state_facts import NowFact, ProbeFact, StatusFact
 from health_assets.apps.alerts.status_rules import STATUSES
 from health_assets.core.hours import HourRange
 from health_assets.scoring.latency_buckets import bucket_of_us
@@ -19,7 +19,7 @@ from health_assets.systems.agent_health_state.agent_health_state import is_slow
 from health_assets.systems.agent_now.names import FAILING, SUSPECT
 
 
-def verdicts_seen(observed: ObservedHour) -> Iterable[Fact]:
+def facts_of_verdicts(observed: ObservedHour) -> Iterable[Fact]:
     """Verdicts that are bad, and those on agents with an open incident, with their history."""
     own = observed.session.hours_of("agent_now", HourRange.of(observed.hour))
     watched = observed.watched("agent")
@@ -28,7 +28,7 @@ def verdicts_seen(observed: ObservedHour) -> Iterable[Fact]:
     history = _history(observed, watched)
     failures = failures_of(observed, [row["agent_id"] for row in found if row["verdict"] in (FAILING, SUSPECT)])
     for row in found:
-        yield NowSeen(
+        yield NowFact(
             hour=observed.hour,
             subject_id=row["agent_id"],
             row=row,
@@ -50,7 +50,7 @@ def _history(observed: ObservedHour, agents: list[str]) -> dict[str, list[Mappin
     return history
 
 
-def statuses_seen(observed: ObservedHour) -> Iterable[Fact]:
+def facts_of_statuses(observed: ObservedHour) -> Iterable[Fact]:
     """Documents that are not healthy, and those of agents with an open incident."""
     rows = observed.session.hours_of("agent_health_state", _context(observed))
     watched = ids_table(observed.watched("agent"))
@@ -61,7 +61,7 @@ def statuses_seen(observed: ObservedHour) -> Iterable[Fact]:
     rows_found = observed.session.arrow(told.order_by("agent_id")).to_pylist()
     failures = failures_of(observed, [row["agent_id"] for row in rows_found])
     for row in rows_found:
-        yield StatusSeen(
+        yield StatusFact(
             hour=observed.hour,
             subject_id=row["agent_id"],
             row=row,
@@ -73,7 +73,7 @@ def statuses_seen(observed: ObservedHour) -> Iterable[Fact]:
         )
 
 
-def probes_seen(observed: ObservedHour) -> Iterable[Fact]:
+def facts_of_probes(observed: ObservedHour) -> Iterable[Fact]:
     """Documents that surveyed agents answered with, where they are not healthy, and of those with an open incident."""
     rows = observed.session.hours_of("agent_probes", _context(observed))
     found = _with_known_before(rows, observed, "url")
@@ -82,7 +82,7 @@ def probes_seen(observed: ObservedHour) -> Iterable[Fact]:
     names = ("url", "name", "status", "best_place", "last_known_in")
     for row in observed.session.dicts(of_interest.order_by("url").select(*names)):
         watched.discard(row["url"])
-        yield ProbeSeen(
+        yield ProbeFact(
             hour=observed.hour,
             subject_id=row["url"],
             row=row,
@@ -99,7 +99,7 @@ def _not_asked(rows: ir.Table, observed: ObservedHour, urls: list[str]) -> Itera
     before = _known_before(rows.filter(rows.url.isin(urls)), observed, "url")
     known_in = {row["url"]: row["last_known_in"] for row in observed.session.dicts(before)} if urls else {}
     for url in urls:
-        yield ProbeSeen(hour=observed.hour, subject_id=url, last_known_in=known_in.get(url))
+        yield ProbeFact(hour=observed.hour, subject_id=url, last_known_in=known_in.get(url))
 
 
 def _status_at(place: int | None) -> str | None:

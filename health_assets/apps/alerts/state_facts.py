@@ -20,7 +20,7 @@ STATUS_COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class NowSeen(OfAgent):
+class NowFact(OfAgent):
     """An agent's row of `agent_now`.
 
     Args:
@@ -55,7 +55,7 @@ class NowSeen(OfAgent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DocumentSeen(Fact):
+class DocumentFact(Fact):
     """The status of a health document.
 
     Args:
@@ -86,7 +86,7 @@ class DocumentSeen(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusSeen(DocumentSeen):
+class StatusFact(DocumentFact):
     """The status of an agent's own health document: its row of `agent_health_state`."""
 
     kind: ClassVar[str] = "status"
@@ -105,7 +105,7 @@ class StatusSeen(DocumentSeen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeSeen(DocumentSeen):
+class ProbeFact(DocumentFact):
     """The status that a surveyed agent's document says; the subject is its address."""
 
     kind: ClassVar[str] = "probe"

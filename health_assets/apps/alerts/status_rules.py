@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from health_assets.apps.alerts.facts import Fact
 from health_assets.apps.alerts.rule import UNKNOWN_FOR, Opening, Rule
-from health_assets.apps.alerts.state_facts import DocumentSeen, ProbeSeen, StatusSeen
+from health_assets.apps.alerts.state_facts import DocumentFact, ProbeFact, StatusFact
 from health_assets.core.formatting import counted, duration, share
 
 STATUSES = ("healthy", "degraded", "unhealthy")
@@ -22,47 +22,47 @@ VERIFY = "what is trusted because of its health is to be verified again"
 class DocumentRule(Rule):
     """The base of the rules about statuses."""
 
-    def opening(self, seen: DocumentSeen) -> Opening | None:
+    def opening(self, fact: DocumentFact) -> Opening | None:
         """A status that is worse than the best of the day before."""
-        before = seen.best_status_before
-        if seen.status not in STATUSES or before is None:
+        before = fact.best_status_before
+        if fact.status not in STATUSES or before is None:
             return None
-        if STATUSES.index(seen.status) <= STATUSES.index(before):
+        if STATUSES.index(fact.status) <= STATUSES.index(before):
             return None
-        reason = f"{seen.title} went from {before} to {seen.status}{self.cause(seen)}; {VERIFY}"
+        reason = f"{fact.title} went from {before} to {fact.status}{self.cause(fact)}; {VERIFY}"
         return Opening(reason, LEAST_RATIO[before])
 
-    def cause(self, seen: DocumentSeen) -> str:
+    def cause(self, fact: DocumentFact) -> str:
         """Say why, as the end of a clause; nothing where that is not known."""
-        del seen
+        del fact
         return ""
 
-    def is_good(self, seen: DocumentSeen, recovers_at: float | None) -> bool | None:
+    def is_good(self, fact: DocumentFact, recovers_at: float | None) -> bool | None:
         """Whether the status is as good as it was; None where it is unknown."""
-        if seen.status not in STATUSES or recovers_at is None:
+        if fact.status not in STATUSES or recovers_at is None:
             return None
-        return LEAST_RATIO.get(seen.status, 0.0) >= recovers_at
+        return LEAST_RATIO.get(fact.status, 0.0) >= recovers_at
 
-    def recovery(self, seen: DocumentSeen) -> str:
+    def recovery(self, fact: DocumentFact) -> str:
         """The status that it has again."""
-        return f"{seen.title} is {seen.status} again{self.cause(seen)}"
+        return f"{fact.title} is {fact.status} again{self.cause(fact)}"
 
-    def gives_up(self, seen: DocumentSeen, opened_in: datetime) -> str | None:
+    def gives_up(self, fact: DocumentFact, opened_in: datetime) -> str | None:
         """End an incident where no status was known for a day."""
-        known_in = seen.last_known_in
-        is_old = seen.hour - opened_in >= UNKNOWN_FOR and (known_in is None or seen.hour - known_in >= UNKNOWN_FOR)
-        return f"the status of {seen.title} is not known any more" if is_old else None
+        known_in = fact.last_known_in
+        is_old = fact.hour - opened_in >= UNKNOWN_FOR and (known_in is None or fact.hour - known_in >= UNKNOWN_FOR)
+        return f"the status of {fact.title} is not known any more" if is_old else None
 
 
 class StatusWorsened(DocumentRule):
     """The status of an agent's health document is worse than its best of the day before."""
 
     name: ClassVar[str] = "status_worsened"
-    looks_at: ClassVar[tuple[type[Fact], ...]] = (StatusSeen,)
+    looks_at: ClassVar[tuple[type[Fact], ...]] = (StatusFact,)
 
-    def cause(self, seen: DocumentSeen) -> str:
+    def cause(self, fact: DocumentFact) -> str:
         """The shares and latencies that decide the status."""
-        row = seen.row
+        row = fact.row
         if row.get("response_ratio") is None:
             return ""
         told = f" ({share(row['response_ratio'])} of {counted(row['sample_count'], 'execution')} succeeded"
@@ -76,4 +76,4 @@ class ProbeWorsened(DocumentRule):
     """The document that a surveyed agent serves has a worse status than its best of the day before."""
 
     name: ClassVar[str] = "probe_worsened"
-    looks_at: ClassVar[tuple[type[Fact], ...]] = (ProbeSeen,)
+    looks_at: ClassVar[tuple[type[Fact], ...]] = (ProbeFact,)
