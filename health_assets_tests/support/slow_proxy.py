@@ -38,8 +38,8 @@ class SlowProxy:
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         started.set()
         await self._ended.wait()
+        await asyncio.sleep(GRACE_S)  # asyncio forgets a connection that it has accepted when its server closes first
         server.close()
-        await asyncio.sleep(GRACE_S)  # a connection that was taken just now begins, so that it can end
         while others := asyncio.all_tasks() - {asyncio.current_task()}:  # also those that still take a connection
             for writer in self._writers:
                 writer.transport.abort()  # whatever it has still to send: nobody reads that
