@@ -21,6 +21,7 @@ from health_assets.systems.release_comparison.texts import (
     brief_verdict,
     difference_text,
     margin_text,
+    margins_text,
     mix_text,
     runs_text,
     value_text,
@@ -86,8 +87,8 @@ def print_comparisons(console: Console, releases: list[list[Comparison]]) -> Non
         table = _measures_table(headings, widths, rows, own, has_header=place == 0)
         console.print(Padding(table, (0, 0, 0, INDENT), expand=False))
     if is_brief:
-        margins = dict.fromkeys(margin_text(row) for row in chain(*releases))
-        console.print(f"no difference that matters: within {' or '.join(margins)}", markup=False, highlight=False)
+        margins = margins_text(chain(*releases))
+        console.print(f"no difference that matters: within {margins}", markup=False, highlight=False)
 
 
 def _laid_out(releases: list[list[Comparison]], *, is_brief: bool) -> tuple[list[list[list[str]]], list[int]]:

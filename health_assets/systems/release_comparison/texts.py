@@ -1,6 +1,6 @@
 """Comparisons as people read them: values with their units, differences with their intervals, verdicts."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from health_assets.core.formatting import counted, dollars, duration, share
 from health_assets.systems.release_comparison.comparisons import Comparison
@@ -25,7 +25,7 @@ from health_assets.systems.release_comparison.names import (
 
 NAMES = {
     SUCCESS_RATE: "success rate", SAME_TASKS: "success, same tasks", VIOLATIONS: "violations",
-    TOOL_FAILURES: "tool failures", LOOPS: "loops", RUNTIME: "runtime",
+    TOOL_FAILURES: "tool failures", LOOPS: "loops", RUNTIME: "mean runtime",
     RUNTIME_P50: "median runtime", RUNTIME_P95: "p95 runtime", TOKENS: "tokens a run",
     COST_PER_SUCCESS: "cost per success",
 }  # fmt: skip
@@ -63,6 +63,11 @@ def difference_text(row: Comparison) -> str:
 def margin_text(row: Comparison) -> str:
     """The largest difference that does not matter: `±2 pts`, or `±10%`."""
     return f"±{100 * row['margin']:.3g}{' pts' if row['measure'] in SHARES else '%'}"
+
+
+def margins_text(rows: Iterable[Comparison]) -> str:
+    """The margins of several comparisons, each once: `±2 pts or ±10%`."""
+    return " or ".join(dict.fromkeys(margin_text(row) for row in rows))
 
 
 def runs_text(row: Comparison) -> str:

@@ -23,6 +23,7 @@ from health_assets.systems.release_comparison.names import (
 from health_assets.systems.release_comparison.texts import (
     NAMES,
     difference_text,
+    margins_text,
     mix_text,
     summary,
     value_text,
@@ -54,7 +55,7 @@ def releases_of(look: ScopedHistory, agent_id: str, hours: HourRange) -> list[di
         last = max(row["hour"] for row in rows)
         by_hour = [_of_hour(row) for row in rows if row["measure"] == SUCCESS_RATE]
         data.append({**release_of([row for row in rows if row["hour"] == last]), "hours": by_hour})
-    return sorted(with_changed_together(data), key=_newest_first)
+    return with_repeats(sorted(with_changed_together(data), key=_newest_first))
 
 
 def _newest_first(release: Mapping[str, Any]) -> tuple[float, bool, str]:
@@ -98,6 +99,21 @@ def with_changed_together(releases: Sequence[dict[str, Any]]) -> list[dict[str, 
         }
         for one in releases
     ]
+
+
+def with_repeats(releases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Releases with `same_as`, the one before it in the list whose measures are its own: the same executions are both.
+
+    An agent whose version and model change together is compared twice, with the same numbers. None where there is none.
+    """
+    first: dict[tuple[Any, ...], dict[str, Any]] = {}
+    found = []
+    for one in releases:
+        numbers = tuple(tuple(measure.values()) for measure in one["measures"])
+        earlier = first.setdefault((one["agent_id"], one["released_at"], numbers), one)
+        names = {name: earlier[name] for name in ("dimension", "from_version", "to_version")}
+        found.append(one | {"same_as": None if earlier is one else names})
+    return found
 
 
 # -- texts and pictures ------------------------------------------------------------------------------------------------
@@ -198,4 +214,7 @@ def band(hours: Iterable[Mapping[str, Any]]) -> Band | None:
     )
 
 
-FOR_TEMPLATES = {"summary": summary, "mix_text": mix_text, "words": words, "interval": interval, "band": band}
+FOR_TEMPLATES = {
+    "summary": summary, "mix_text": mix_text, "margins_text": margins_text, "words": words, "interval": interval,
+    "band": band,
+}  # fmt: skip

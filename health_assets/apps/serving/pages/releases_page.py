@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pages_of
 from health_assets.apps.serving.pages.page import Page
-from health_assets.apps.serving.pages.release_rows import FOR_TEMPLATES, release_of, with_changed_together
+from health_assets.apps.serving.pages.release_rows import FOR_TEMPLATES, release_of, with_changed_together, with_repeats
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.systems.release_comparison.comparisons import PAIR, by_pair, key_of
 from health_assets.systems.release_comparison.names import VERDICTS
@@ -97,4 +97,4 @@ def _listed(rows: pa.Table, page: pa.Table) -> list[dict[str, Any]]:
     }
     releases = {key: release_of(measures) | {"team": measures[0].get("team")} for key, measures in own.items()}
     data = {key_of(one): one for one in with_changed_together([*releases.values()])}
-    return [data[key_of(row)] for row in page.to_pylist()]
+    return with_repeats([data[key_of(row)] for row in page.to_pylist()])

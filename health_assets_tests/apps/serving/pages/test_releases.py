@@ -9,7 +9,14 @@ import pytest
 
 from health_assets.apps.serving.access_scope import EVERYBODYS, AccessScope
 from health_assets.apps.serving.pages.agent_page import WantedOfAgent, agent_page
-from health_assets.apps.serving.pages.release_rows import HEIGHT, WIDTH, band, interval, with_changed_together
+from health_assets.apps.serving.pages.release_rows import (
+    HEIGHT,
+    WIDTH,
+    band,
+    interval,
+    with_changed_together,
+    with_repeats,
+)
 from health_assets.apps.serving.pages.releases_page import Wanted, releases_page
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HOUR, HourRange
@@ -186,9 +193,41 @@ def test_a_band_is_as_high_as_the_intervals_and_no_difference() -> None:
 def test_a_release_says_in_one_line_what_it_is_worse_in_and_what_that_rests_on(world: World) -> None:
     look = world.look()
     text = html_of(releases_page(look, Wanted(text="slows")), look)
-    assert "<p>Worse in runtime, median runtime" in text
+    assert "<p>Worse in mean runtime, median runtime" in text
     assert "From 180 runs of the new one and 240 of the one before.</p>" in text
     assert "another mix" not in text
+
+
+def test_the_legend_says_which_difference_matters_and_which_side_is_better(world: World) -> None:
+    look = world.look()
+    text = html_of(releases_page(look, Wanted()), look)
+    assert "within the grey (±2 pts or ±10%): no difference that matters" in text
+    assert "too few runs" in text, "what has no interval says why"
+    assert text.count("runs of the one before since") == 4
+
+
+def test_a_version_and_a_model_that_changed_together_have_one_table(world: World) -> None:
+    look = world.look()
+    for page in (releases_page(look, Wanted(text="slows")), agent_page(look, "slows", WantedOfAgent())):
+        releases = page.data["listed" if "listed" in page.data else "releases"]
+        releases.append(releases[0] | {"dimension": "model", "from_version": "small", "to_version": "large"})
+        releases[:] = with_repeats(releases)
+        text = html_of(page, look)
+        assert text.count('<table class="measures">') == 1
+        assert "The same runs as <bdi>1</bdi> → <b><bdi>2</bdi></b> above" in text
+
+
+def test_releases_with_other_numbers_are_not_the_same() -> None:
+    def release(agent_id: str, to_version: str, hour: int, n_to: int) -> Row:
+        names = {"agent_id": agent_id, "dimension": "version", "from_version": "1", "to_version": to_version}
+        return {**names, "released_at": START + hour * HOUR, "measures": [{"measure": "success_rate", "n_to": n_to}]}
+
+    releases = [
+        release("a", "2", 1, 5), release("a", "large", 1, 5), release("a", "huge", 1, 6), release("b", "2", 1, 5),
+        release("a", "3", 2, 5),
+    ]  # fmt: skip
+    found = [one["same_as"] and one["same_as"]["to_version"] for one in with_repeats(releases)]
+    assert found == [None, "2", None, None, None]
 
 
 def test_a_release_that_ran_other_tasks_says_so(world: World) -> None:
