@@ -98,6 +98,9 @@ def summary(rows: Sequence[Comparison]) -> str:
     for verdict, words in (WORSE, "worse in"), (BETTER, "better in"), (SAME, "no difference that matters in"):
         if names := [NAMES[row["measure"]] for row in rows if row["verdict"] == verdict]:
             parts.append(f"{words} {', '.join(names)}")
+    is_open = any(row["measure"] == SUCCESS_RATE and row["verdict"] == UNDECIDED for row in rows)
+    if parts and is_open:
+        parts.append(f"not enough runs yet for the {NAMES[SUCCESS_RATE]}")
     runs = max(row["n_to"] for row in rows)
     before = max(row["n_from"] for row in rows)
     text = "; ".join(parts) or "not enough runs yet"
