@@ -194,7 +194,10 @@ def test_a_release_says_in_one_line_what_it_is_worse_in_and_what_that_rests_on(w
     look = world.look()
     text = html_of(releases_page(look, Wanted(text="slows")), look)
     assert "<p>Worse in mean runtime, median runtime" in text
-    assert "; not enough runs yet for the success rate. From 180 runs of the new one and 240 of the one before.</p>" in text
+    assert (
+        "; not enough runs yet for the success rate. From 180 runs of the new one and 240 of the one before.</p>"
+        in text
+    )
     assert "another mix" not in text
 
 
