@@ -67,7 +67,7 @@ def main() -> None:
 
 def measure_load(warehouse: Warehouse, flags: argparse.Namespace) -> None:
     """Latencies under a steady load, while the data stands still and while a new hour is loaded."""
-    with serving(warehouse.path) as (process, port), ResultCache(process.pid) as memory:
+    with serving(warehouse.path) as (process, port), MemoryWatch(process.pid) as memory:
         print(f"{flags.agents:,} agents loaded after {wait_until_loaded(port):.1f} s    {memory}", flush=True)
         before_s = cpu_s(process.pid)
         still = run_load(port, flags, flags.seconds)
@@ -196,7 +196,7 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-class ResultCache(Watch):
+class MemoryWatch(Watch):
     """Resident memory of the server, and the most that one of its readers had."""
 
     def __init__(self, pid: int) -> None:

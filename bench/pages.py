@@ -71,7 +71,7 @@ def measure(data: Data, *, has_browser: bool, has_run: bool) -> None:
     pages = Pages(data)
     kept = json.dumps([TOKEN_OF_TEAM.model_dump(mode="json", exclude_none=True)])
     environment = {**data.environment, "HEALTH_TOKEN": TOKEN, "HEALTH_ANONYMOUS_ROLE": "read", "HEALTH_TOKENS": kept}
-    with serving(data.warehouse, environment) as (process, port), ResultCache(process.pid) as memory:
+    with serving(data.warehouse, environment) as (process, port), MemoryWatch(process.pid) as memory:
         started = time.perf_counter()
         wait_until_there(port)
         print(f"the first page after {time.perf_counter() - started:.1f} s    {memory}", flush=True)
@@ -220,7 +220,7 @@ def asked(
     )
 
 
-class ResultCache(Watch):
+class MemoryWatch(Watch):
     """Memory of the server and of the processes that it starts: what is theirs, and their share of what they share.
 
     Pages of files that are mapped count, though the system takes them back when it likes; `private` is the rest.

@@ -137,7 +137,7 @@ def unsilence(
     silence_id: Annotated[str, typer.Argument(help="Id of the silence, as `alerts silences` shows it.")],
     warehouse: WarehouseOption = None,
 ) -> None:
-    """End a silence; what it hushed and is still open is told with the next tick."""
+    """End a silence; what it covered and is still open is told with the next tick."""
     from health_assets.apps.alerts.silencing import Silences
     from health_assets.pipeline.publishing import publish_if_configured
     from health_assets.warehouse.store import Warehouse

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.interruption import check
+from health_assets.logs.decompression import is_gzip
 from health_assets.logs.formats import reader_of
 from health_assets.logs.identity import HEAD_BYTES, Hasher, Identity, heads_of
 from health_assets.logs.limits import BLOCK_BYTES
-from health_assets.logs.plain import is_gzip
 from health_assets.logs.stores import LINES_NAME, RawFile
 from health_assets.logs.unicode import UTF_16_MARKS, without_mark
 

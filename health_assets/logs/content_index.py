@@ -1,7 +1,7 @@
 """The content index: digests of raw logs, as far as is needed to tell which of them hold the same.
 
 What belongs here: heads, digests of beginnings and of whole files, found out once. What does not: what follows from
-them for the logs (`file_matching`), and unpacking bytes (`logs.plain`).
+them for the logs (`file_matching`), and unpacking bytes (`logs.decompression`).
 """
 
 from collections import deque
@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.logs.decompression import decompressed_blocks, decompressed_heads, is_gzip
 from health_assets.logs.formats.foreign_lines import Blocks, Damage
 from health_assets.logs.identity import Hasher, Identity, heads_of, shorter_heads
 from health_assets.logs.limits import Unpacking
-from health_assets.logs.plain import is_gzip, plain_blocks, plain_heads
 from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.stores import RawFile
 
@@ -153,7 +153,7 @@ class ContentIndex:
         if lengths and all(length in past for length in lengths):
             return {length: past[length] for length in lengths}
         try:
-            blocks = plain_blocks(beginning, self._unpacking, ahead=ahead)
+            blocks = decompressed_blocks(beginning, self._unpacking, ahead=ahead)
             found, is_whole = self._hashed(name, blocks, hasher, lengths)
         except HealthAssetsError:  # which whoever reads its lines is told
             self._identities.setdefault(name, None)
@@ -185,7 +185,7 @@ class ContentIndex:
 
 def _heads_of(files: Sequence[RawFile]) -> dict[str, str]:
     """`Identity.heads` of files, but for those that cannot be read."""
-    heads = zip(files, plain_heads(files), strict=True)
+    heads = zip(files, decompressed_heads(files), strict=True)
     return {file.source_file: heads_of(file, head) for file, head in heads if head is not None}
 
 

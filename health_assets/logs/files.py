@@ -1,8 +1,8 @@
 """The lines of raw logs as Arrow batches.
 
 What belongs here: reading bytes into numbered lines, whatever state the file is in. What does not: where files lie
-(`stores`), unpacking them (`plain`), what files of other formats hold (`formats`), what a line means (`native`) and
-which files were read before (`warehouse.ledger`).
+(`stores`), unpacking them (`decompression`), what files of other formats hold (`formats`), what a line means (`native`)
+and which files were read before (`warehouse.ledger`).
 
 A file that is damaged still gives every line up to the damage: the rest becomes one line with a `fault`, which is
 rejected with that reason. A file that cannot be opened, or read to its end, is told when all others have been read, so
@@ -21,6 +21,7 @@ import pyarrow as pa
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
 from health_assets.core.interruption import check
 from health_assets.logs.append_proof import Beginning
+from health_assets.logs.decompression import decompressed_blocks, rest_of_blocks
 from health_assets.logs.formats import reader_of
 from health_assets.logs.formats.foreign_lines import (
     MAX_LINE_BYTES,
@@ -35,7 +36,6 @@ from health_assets.logs.formats.foreign_lines import (
 from health_assets.logs.identity import Hasher, Identity
 from health_assets.logs.limits import BLOCK_BYTES, WITHOUT_LIMIT, Unpacking
 from health_assets.logs.mending import mended
-from health_assets.logs.plain import plain_blocks, plain_rest
 from health_assets.logs.progress import Meter
 from health_assets.logs.read_ahead import Ahead
 from health_assets.logs.stores import LINES_NAME, RawFile, list_files
@@ -121,11 +121,11 @@ def _all_batches(
         begun = beginnings.get(file.source_file)
         if begun:
             hasher = begun.hasher
-            blocks = plain_rest(file, begun.size_bytes, unpacking, meter)
+            blocks = rest_of_blocks(file, begun.size_bytes, unpacking, meter)
             batches = _rest_batches(file_id, begun, notes, blocks, most_lines)
         else:
             hasher = Hasher(file)
-            blocks = plain_blocks(file, unpacking, meter, ahead)
+            blocks = decompressed_blocks(file, unpacking, meter, ahead)
             batches = _file_batches(file_id, file, notes, hasher, blocks, most_lines)
         for batch in _told(batches, file, faults):
             check()

@@ -1,8 +1,8 @@
 """Raw logs in a folder of this machine, whoever wrote there and whatever names and times the files have.
 
 What belongs here: walking the folder, who can write what lies in it, and what is odd about files: names that are no
-text, times that no calendar of ours has, links that lead out, pipes. What does not: opening (`beneath`), object stores,
-and reading files (`stores`).
+text, times that no calendar of ours has, links that lead out, pipes. What does not: opening (`safe_open`), object
+stores, and reading files (`stores`).
 
 Listing never fails for a single file. What cannot be read is told as a fault; what is merely odd is put right in the
 same way each time, and reported as a file warning.
@@ -19,7 +19,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import END_S, FIRST_S
 from health_assets.core.judges import NOBODY, Writers, writers_of
 from health_assets.core.raw_roots import as_text
-from health_assets.logs.beneath import open_file, open_file_in, open_folder, status_of, why_not
+from health_assets.logs.safe_open import open_file, open_file_in, open_folder, status_of, why_not
 
 EARLIEST_NS = FIRST_S * 10**9
 LATEST_NS = END_S * 10**9 - 1

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.targets import Targets
+from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.files import Notes, head_of
 from health_assets.logs.formats import NATIVE, taken_for
 from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
-from health_assets.logs.looks import look_of
-from health_assets.logs.plain import plain_blocks
 from health_assets.logs.reader import log_parser
 from health_assets.logs.stores import LOG_NAME, NAMES_THAT_COUNT, RawFile, list_files
 from health_assets.logs.unicode import as_utf_8
+from health_assets.logs.unknown_formats import hint_of
 
 REJECTED = "rejected"
 FILES_AT_ONCE = 100
@@ -169,12 +169,12 @@ def inspected(files: Sequence[RawFile], targets: Targets, limits: Limits) -> Ite
 
 
 def _inspection(file: RawFile, counted: Sequence[_Group], notes: Counter[str], limits: Limits) -> Inspection:
-    head, _ = head_of(file, as_utf_8(plain_blocks(file, limits.unpacking)))
+    head, _ = head_of(file, as_utf_8(decompressed_blocks(file, limits.unpacking)))
     taken, records = taken_for(file, head), dict(_records(counted))
     return Inspection(
         name=file.source_file,
         formats=taken.names or ([NATIVE] if records else []),
-        look=None if taken.names or taken.is_private or records else str(look_of(head)),
+        look=None if taken.names or taken.is_private or records else str(hint_of(head)),
         passed_over=None if LOG_NAME.search(file.source_file) else NAMES_THAT_COUNT,
         records=records,
         rejections=_rejections(counted),

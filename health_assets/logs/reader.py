@@ -110,7 +110,7 @@ class LogParser:
             with self._parser_of(lines()) as parser:
                 if parser:
                     for batch in _counted(parser, parsed("lines", self._limits)):
-                        tally.add(batch, tied=None)
+                        tally.add(batch, multi_row_files=None)
         return tally.contents()
 
     def records(self, targets: Targets, trusted: Trust = TRUSTED) -> pa.RecordBatchReader:

@@ -108,17 +108,17 @@ class Router:
 
     def read(self, stream: pa.RecordBatchReader) -> None:
         """Read a stream of spans to its end."""
-        for table, rows in self._routed(stream, tied=None):
+        for table, rows in self._routed(stream, multi_row_files=None):
             self._write(table, rows)
 
     def _routed(
-        self, stream: pa.RecordBatchReader, tied: Collection[int] | None
+        self, stream: pa.RecordBatchReader, multi_row_files: Collection[int] | None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The wanted rows with the table that each goes to."""
         for unnamed in stream:
             check()
             batch = unnamed.append_column("source_file", self._names.take(unnamed["file_id"]))
-            kinds = self._tally.add(batch, tied)
+            kinds = self._tally.add(batch, multi_row_files)
             for record_type, places in kinds.items():
                 table = TABLE_OF_RECORD[record_type]
                 columns = [*columns_of(table), *([PLACE] if record_type == "rejected" else [])]

@@ -25,8 +25,8 @@ from health_assets.core.errors import HealthAssetsError, NoRawRootError, Unreada
 from health_assets.core.judges import NOBODY, Trust, Writers
 from health_assets.core.raw_roots import PASSWORD, RawRoot, as_text, shown, without_password
 from health_assets.logs import fsspec_loop
-from health_assets.logs.beneath import open_file, status_of, why_not
 from health_assets.logs.folders import Walk, within_calendar
+from health_assets.logs.safe_open import open_file, status_of, why_not
 
 if TYPE_CHECKING:
     from health_assets.logs.formats.format_settings import FormatSettings

@@ -20,7 +20,7 @@ COUNTED_COLUMNS = ("file_id", "record_type", "hour", "line_number", "fingerprint
 _HOUR_US = 3_600_000_000
 _KINDS_AND_HOURS = ["file_id", "record_type", "hour"]
 
-HourBefore = Callable[[int], datetime | None]
+LastHourRead = Callable[[int], datetime | None]
 """By file id, the hour of the last line of what was read of the file before; None where nothing was."""
 
 
@@ -57,7 +57,7 @@ class Tally:
         hour_before: the hour of what was read before of a file that only grew.
     """
 
-    def __init__(self, files: Sequence[RawFile], hour_before: HourBefore = lambda _: None) -> None:
+    def __init__(self, files: Sequence[RawFile], hour_before: LastHourRead = lambda _: None) -> None:
         self._files = files
         self._hour_before = hour_before
         self._counts: _Counts = {}
@@ -66,12 +66,14 @@ class Tally:
         self._future: dict[int, datetime] = {}
         self._good_lines: _GoodLines | None = None
 
-    def add(self, batch: pa.RecordBatch, tied: Collection[int] | None = ()) -> dict[str, list[tuple[int, datetime]]]:
+    def add(
+        self, batch: pa.RecordBatch, multi_row_files: Collection[int] | None = ()
+    ) -> dict[str, list[tuple[int, datetime]]]:
         """Count the rows of a batch; gives the (file, hour) pairs of every kind of record in it.
 
         Args:
             batch: rows with `COUNTED_COLUMNS`.
-            tied: ids of files of which one line may become several rows; None for all.
+            multi_row_files: ids of files of which one line may become several rows; None for all.
         """
         found: dict[str, list[tuple[int, datetime]]] = {}
         has_untimed = False
@@ -85,7 +87,7 @@ class Tally:
             pairs.append((file_id, hour))
             counted = row["fingerprint_count"], row["fingerprint_sum"], row["future_at_min"]
             _add(self._counts, (file_id, kind, hour), *counted)
-        self._note_lines(batch, tied, has_rejected=REJECTED in found, has_untimed=has_untimed)
+        self._note_lines(batch, multi_row_files, has_rejected=REJECTED in found, has_untimed=has_untimed)
         return found
 
     def _future_of(self, file_id: int, future_at: datetime | None) -> None:
@@ -93,20 +95,20 @@ class Tally:
             self._future[file_id] = min(future_at, self._future.get(file_id, future_at))
 
     def _note_lines(
-        self, batch: pa.RecordBatch, tied: Collection[int] | None, *, has_rejected: bool, has_untimed: bool
+        self, batch: pa.RecordBatch, multi_row_files: Collection[int] | None, *, has_rejected: bool, has_untimed: bool
     ) -> None:
         ids, lines = (batch[name].to_numpy(zero_copy_only=False) for name in ("file_id", "line_number"))
         is_good = np.ones(len(ids), bool)
         if has_rejected:
             is_good = pc.not_equal(batch["record_type"], REJECTED).to_numpy(zero_copy_only=False)
         hours = _as_numbers(batch["hour"])
-        may_be_tied = np.ones(len(ids), bool) if tied is None else np.isin(ids, list(tied))
-        self._good.append(_runs(ids[is_good], lines[is_good], hours[is_good], may_be_tied[is_good]))
+        may_give_several = np.ones(len(ids), bool) if multi_row_files is None else np.isin(ids, list(multi_row_files))
+        self._good.append(_runs(ids[is_good], lines[is_good], hours[is_good], may_give_several[is_good]))
         if has_untimed:
             is_untimed = ~is_good & (hours == _NO_HOUR)
             digests = batch["fingerprint"].to_numpy(zero_copy_only=False)[is_untimed]
             own = ids[is_untimed], lines[is_untimed]
-            self._rejected.append(_rejected_runs(*own, digests, may_be_tied[is_untimed]))
+            self._rejected.append(_rejected_runs(*own, digests, may_give_several[is_untimed]))
 
     def contents(self) -> list[Content]:
         """The contents of the files, once all rows were counted."""
@@ -201,7 +203,7 @@ def _as_time(number: int) -> datetime:
     return EPOCH + timedelta(hours=int(number))
 
 
-def _runs(ids: np.ndarray, lines: np.ndarray, hours: np.ndarray, may_be_tied: np.ndarray) -> np.ndarray:
+def _runs(ids: np.ndarray, lines: np.ndarray, hours: np.ndarray, may_give_several: np.ndarray) -> np.ndarray:
     """A row each of file, first line and hour for good lines that follow each other in one hour.
 
     The end of a run needs no place: no rejected line without a time lies within it, but where one line may become
@@ -209,8 +211,8 @@ def _runs(ids: np.ndarray, lines: np.ndarray, hours: np.ndarray, may_be_tied: np
     """
     order = _order(ids, lines)
     if order is not None:
-        ids, lines, hours, may_be_tied = ids[order], lines[order], hours[order], may_be_tied[order]
-    goes_on = (ids[1:] == ids[:-1]) & (lines[1:] == lines[:-1] + 1) & (hours[1:] == hours[:-1]) & ~may_be_tied[1:]
+        ids, lines, hours, may_give_several = ids[order], lines[order], hours[order], may_give_several[order]
+    goes_on = (ids[1:] == ids[:-1]) & (lines[1:] == lines[:-1] + 1) & (hours[1:] == hours[:-1]) & ~may_give_several[1:]
     starts = np.flatnonzero(np.append(True, ~goes_on)) if len(ids) else np.empty(0, np.int64)
     # the last line of a run counts, too: behind it another batch may go on
     ends = np.append(starts[1:], len(ids)) - 1 if len(ids) else starts
@@ -219,13 +221,13 @@ def _runs(ids: np.ndarray, lines: np.ndarray, hours: np.ndarray, may_be_tied: np
 
 
 def _rejected_runs(
-    ids: np.ndarray, lines: np.ndarray, digests: np.ndarray, may_be_tied: np.ndarray
+    ids: np.ndarray, lines: np.ndarray, digests: np.ndarray, may_give_several: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of file, first line and number of lines for rejected lines that follow each other; the sums of digests."""
     order = _order(ids, lines)
     if order is not None:
-        ids, lines, digests, may_be_tied = ids[order], lines[order], digests[order], may_be_tied[order]
-    goes_on = (ids[1:] == ids[:-1]) & (lines[1:] == lines[:-1] + 1) & ~may_be_tied[1:]
+        ids, lines, digests, may_give_several = ids[order], lines[order], digests[order], may_give_several[order]
+    goes_on = (ids[1:] == ids[:-1]) & (lines[1:] == lines[:-1] + 1) & ~may_give_several[1:]
     starts = np.flatnonzero(np.append(True, ~goes_on))
     counts = np.diff(np.append(starts, len(ids)))
     runs = np.column_stack([ids[starts], lines[starts], counts]).astype(np.int64)

@@ -2,7 +2,7 @@
 
 What belongs here: which spans of a trace become which records, in SQL for the DuckDB that works in this process
 whatever the warehouse is. What does not: which spans are above and below each other (`span_trees`), and which traces
-are looked at (`pipeline.trace_assembly`).
+are looked at (`pipeline.trace_hours`).
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
+from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.files import NEWLINE, head_of, line_batches
 from health_assets.logs.formats import taken_for
 from health_assets.logs.formats.foreign_lines import MAX_LINE_BYTES, READ_TEXT_BYTES, Blocks, Damage
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.limits import Unpacking
-from health_assets.logs.plain import plain_blocks
 from health_assets.logs.stores import RawFile
 from health_assets.logs.unicode import as_utf_8
 
@@ -41,7 +41,7 @@ def written_line(file: RawFile, number: int, most: Unpacking) -> Written:
     Raises:
         HealthAssetsError: the file cannot be opened, or read up to there.
     """
-    head, blocks = head_of(file, as_utf_8(plain_blocks(file, most)))
+    head, blocks = head_of(file, as_utf_8(decompressed_blocks(file, most)))
     taken = taken_for(file, head)
     if taken.is_private or (taken.read is not None and not Opening(file.source_file, head).is_named_lines):
         pieces = [piece for some in _pieces(file, number, most) for piece in some]

@@ -6,12 +6,12 @@ from dataclasses import replace
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.formatting import counted
 from health_assets.core.targets import Targets
+from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.files import RawFile
 from health_assets.logs.limits import Limits, Unpacking
-from health_assets.logs.looks import look_of
-from health_assets.logs.plain import plain_blocks
 from health_assets.logs.reader import log_parser
 from health_assets.logs.unicode import as_utf_8
+from health_assets.logs.unknown_formats import hint_of
 
 FILES_SHOWN = 5
 REASONS_SHOWN = 2
@@ -37,13 +37,13 @@ def sentences_about(files: Sequence[RawFile], targets: Targets, limits: Limits) 
 def _sentence(file: RawFile, targets: Targets, limits: Limits) -> str:
     try:
         beginning = replace(file, size_bytes=min(file.size_bytes, MOST_LOOKED_AT))
-        head = next(as_utf_8(plain_blocks(beginning, Unpacking(1 << 20))), b"")
+        head = next(as_utf_8(decompressed_blocks(beginning, Unpacking(1 << 20))), b"")
         reasons = _reasons(file, targets, limits)
     except HealthAssetsError as error:
         return str(error)
     if not file.size_bytes:
         return f"{file.source_file} is empty"
-    look = f"{file.source_file} {look_of(head)}" if isinstance(head, bytes) else f"{file.source_file}: {head.reason}"
+    look = f"{file.source_file} {hint_of(head)}" if isinstance(head, bytes) else f"{file.source_file}: {head.reason}"
     return f"{look} ({'; '.join(reasons)})" if reasons else look
 
 

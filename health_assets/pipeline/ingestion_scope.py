@@ -17,7 +17,7 @@ from health_assets.core.hours import EVER, HourRange
 from health_assets.logs.files import RawFile
 from health_assets.logs.stores import names_of
 from health_assets.pipeline.append_detection import Appended
-from health_assets.pipeline.trace_assembly import PrunedSpans
+from health_assets.pipeline.trace_hours import PrunedSpans
 from health_assets.schema.catalog import FROM_SPANS, RECORD_OF_TABLE, TABLE_OF_RECORD
 from health_assets.schema.records import RECORD_TABLES
 from health_assets.warehouse.file_slices import EMPTY_SLICE, TRACES, Entry, FileSlice, SliceContent

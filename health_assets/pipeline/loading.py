@@ -16,6 +16,7 @@ from health_assets.core.formatting import counted
 from health_assets.core.hours import EVER, NO_HOURS, contiguous
 from health_assets.core.judges import Trust
 from health_assets.core.targets import Targets
+from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.file_matching import cut_or_replaced
 from health_assets.logs.files import RawFile, head_of
 from health_assets.logs.formats import taken_for
@@ -24,7 +25,6 @@ from health_assets.logs.identity import Identity
 from health_assets.logs.known_files import MatchedFiles
 from health_assets.logs.limits import Limits
 from health_assets.logs.mending import MENDED
-from health_assets.logs.plain import plain_blocks
 from health_assets.logs.routing import Rejection, main_rejection
 from health_assets.logs.stores import is_among, names_of, reason_of
 from health_assets.logs.tally import REJECTED
@@ -35,7 +35,7 @@ from health_assets.pipeline.executor_sharding import faults_of
 from health_assets.pipeline.file_reading import ReadResult, ReadTask, RowFilter, read_files
 from health_assets.pipeline.ingestion_scope import IngestScope, LoadPlan
 from health_assets.pipeline.superseding import add_up_violations, keep_winners
-from health_assets.pipeline.trace_assembly import (
+from health_assets.pipeline.trace_hours import (
     TraceAssembly,
     affected_hours,
     hours_of_other_services,
@@ -235,7 +235,7 @@ class Loading:
         }
 
     def _formats_of(self, file: RawFile) -> list[str]:
-        head, _ = head_of(file, as_utf_8(plain_blocks(file, self._limits.unpacking)))
+        head, _ = head_of(file, as_utf_8(decompressed_blocks(file, self._limits.unpacking)))
         return taken_for(file, head).names
 
     def assemble_traces(self, due: LoadPlan, changed: Iterable[FileSlice], *, with_new_targets: bool) -> set[FileSlice]:

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Self
 
 from health_assets.core.settings import Settings
+from health_assets.logs.decompression import is_gzip
 from health_assets.logs.file_matching import match_files
 from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.known_files import KnownFile, MatchedFiles, is_settled
 from health_assets.logs.limits import Limits
-from health_assets.logs.plain import is_gzip
 from health_assets.logs.stores import Faults, RawFile, distrusted, list_files
 from health_assets.warehouse.file_ledger import FileLedger
 from health_assets.warehouse.ledger import Ledger

@@ -20,7 +20,7 @@ from health_assets.warehouse.session import Session
 def numbers_by_hour(
     session: Session, table: str, drawn: Sequence[datetime], curves: Callable[[ir.Table], Mapping[str, ir.Value]]
 ) -> HourlyNumbers:
-    """The number of rows, and what `partition_metadata` aggregates of them, of each hour that is drawn.
+    """The number of rows, and what `curves` aggregates of them, of each hour that is drawn.
 
     Args:
         session: a session.

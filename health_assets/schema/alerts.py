@@ -33,10 +33,10 @@ class Alert(Hourly, table=True):
         description="What the rule saw as JSON; of a score, the points lost by component and the ids that weigh most.",
         sa_type=sa.JSON,
     )
-    silenced_by: str | None = text("Silence that hushes it, or hushed it last; null where none ever did.")
+    silenced_by: str | None = text("Silence that covers it, or covered it last; null where none ever did.")
     unsilenced_at: datetime | None = at(
-        "When that silence no longer hushed it, and it was to be told; null while it is hushed, where it was over "
-        "before, and where it never was hushed.",
+        "When that silence no longer covered it, and it was to be told; null while it is silenced, where it was over "
+        "before, and where it never was silenced.",
         nullable=True,
     )
 
@@ -54,7 +54,7 @@ class AlertDelivery(Hourly, table=True):
     next_attempt_at: datetime = at("Not to be tried before.")
     delivered_at: datetime | None = at("When the channel took it; null while it waits.", nullable=True)
     last_error: str | None = text("Why the last attempt failed, without secrets; null where it did not.")
-    hushed_by: str | None = text(
+    silenced_by: str | None = text(
         "Silence under which the incident opened and ended, so that it is never delivered; null of any other."
     )
 
@@ -69,8 +69,8 @@ class AlertSilence(Hourly, table=True):
         description="Patterns of ids of agents as a JSON list; empty for every subject of the rules.", sa_type=sa.JSON
     )
     rules: str = Field(description="Rules as a JSON list; empty for every rule.", sa_type=sa.JSON)
-    starts_at: datetime = at("From when on it hushes.")
-    ends_at: datetime = at("Until when it hushes, excluded.")
+    starts_at: datetime = at("From when on it covers.")
+    ends_at: datetime = at("Until when it covers, excluded.")
     reason: str = text("Why nobody is told, in the words of whoever added it.")
     added_by: str = text("Name of whoever added it.")
     added_at: datetime = at("When it was added.")

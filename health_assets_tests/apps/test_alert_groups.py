@@ -13,7 +13,7 @@ from health_assets.apps.alerts.incidents import Incident, Judged
 from health_assets.apps.alerts.messages import gathered
 from health_assets.apps.alerts.outbox import CLOSED, OPENED, Notice
 from health_assets.apps.alerts.rules import RULES, Drop, Floor
-from health_assets.apps.alerts.silencing import Silences, settle
+from health_assets.apps.alerts.silencing import Silences, apply_silences
 from health_assets.apps.alerts.tick_runner import tick
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
@@ -95,7 +95,7 @@ def test_what_a_silence_held_back_of_one_agent_is_one_message_when_it_is_over(wa
         name = silences.add(agents=["a"], until=NOW + HOUR, reason="r", by="b", now=NOW).silence_id
         write(warehouse, alerts, Judged(opened=tuple(by_rules("a", "floor") + by_rules("a", "drop", hour=3))))
         with warehouse.write() as session:
-            settle(session, NOW)
+            apply_silences(session, NOW)
         assert deliver(warehouse, alerts).delivered == []
         silences.end(name, NOW)
         deliver(warehouse, alerts)

@@ -15,7 +15,7 @@ from health_assets.apps.alerts.incidents import Incident, Judged
 from health_assets.apps.alerts.outbox import CLOSED, OPENED, due_notices, keep, mark_delivered
 from health_assets.apps.alerts.rules import RULES, Drop, Floor
 from health_assets.apps.alerts.silences import Scope, SilenceWanted, moment_ahead
-from health_assets.apps.alerts.silencing import Silences, settle, take_in_file
+from health_assets.apps.alerts.silencing import Silences, apply_silences, sync_file_silences
 from health_assets.apps.alerts.tick_runner import tick
 from health_assets.cli.commands import app
 from health_assets.core.errors import HealthAssetsError
@@ -56,7 +56,7 @@ class Told:
         before = len(self.hook.bodies)
         with self.warehouse.write() as session:
             keep(session, judged, self.alerts, now)
-            settle(session, now)
+            apply_silences(session, now)
         deliver(self.warehouse, self.warehouse, self.alerts, now, pause_s=0.01)
         return [f"{body['event']} {body['subject']['id']}" for body in self.hook.bodies[before:]]
 
@@ -107,7 +107,7 @@ def test_an_incident_that_opens_and_ends_in_a_silence_is_never_told(warehouse: W
     [incident] = incidents(warehouse.path)
     assert incident.is_silenced
     with warehouse.read() as session:
-        assert session.query("SELECT DISTINCT hushed_by FROM alert_deliveries") == [(name,)]
+        assert session.query("SELECT DISTINCT silenced_by FROM alert_deliveries") == [(name,)]
 
 
 def test_what_is_over_by_the_tick_that_sees_the_silence_expire_is_not_told(
@@ -133,7 +133,7 @@ def test_the_end_of_an_incident_that_was_told_before_its_silence_is_told_after_i
         assert told.tick(NOW + 2 * DAY) == []
 
 
-def test_a_notice_that_waits_for_its_channel_is_hushed_from_the_moment_somebody_adds_a_silence(
+def test_a_notice_that_waits_for_its_channel_is_silenced_from_the_moment_somebody_adds_a_silence(
     warehouse: Warehouse, silences: Silences
 ) -> None:
     with receiver(500, 500, 500) as hook:
@@ -159,7 +159,7 @@ def test_a_silence_that_somebody_ends_lets_be_told_what_is_open(warehouse: Wareh
         silences.end("nobody", NOW)
 
 
-def test_a_maintenance_window_hushes_from_its_start_on(warehouse: Warehouse, silences: Silences) -> None:
+def test_a_maintenance_window_covers_from_its_start_on(warehouse: Warehouse, silences: Silences) -> None:
     silenced(silences, start=NOW + HOUR)
     with receiver() as hook:
         told = Told(warehouse, hook)
@@ -264,7 +264,7 @@ def test_a_silence_of_the_file_is_in_force_while_it_stands_there(tmp_path: Path)
         )
         with pytest.raises(HealthAssetsError, match="stands in the alerts file; take it out there"):
             silences.end(silence.silence_id)
-        assert ticked("") == 1, "taken out, it hushes no longer"
+        assert ticked("") == 1, "taken out, it covers no longer"
         assert ticked(ONE) == 1
         [again] = silences.listed(later())
         assert (again.silence_id, again.state(later())) == (silence.silence_id, "active")
@@ -399,14 +399,14 @@ silence_lists = st.lists(st.tuples(st.sampled_from([("a",), ("b",), ("*",)]), sp
 outcomes = st.fixed_dictionaries({agent: st.lists(st.booleans(), min_size=TICKS, max_size=TICKS) for agent in AGENTS})
 
 
-def expected(states: list[bool], hushed: list[bool]) -> list[tuple[int, str]]:
-    """The notices of an agent and their times, in plain Python, of whether it is bad and whether it is hushed at each tick."""
+def expected(states: list[bool], silenced: list[bool]) -> list[tuple[int, str]]:
+    """The notices of an agent and their times, in plain Python, of whether it is bad and whether it is silenced at each tick."""
     told, is_open, is_heard, owed = [], False, False, 0
     for place in range(TICKS):
         was_open, is_open = is_open, states[place]
         if was_open and not is_open:
             owed, is_heard = owed + is_heard, False
-        if hushed[place]:
+        if silenced[place]:
             continue
         told += [(place, CLOSED)] * owed
         owed = 0
@@ -423,7 +423,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(outcomes=outcomes, wanted=silence_lists)
-def test_what_is_told_is_what_would_be_told_without_what_was_hushed_and_with_what_outlived_it(
+def test_what_is_told_is_what_would_be_told_without_what_was_silenced_and_with_what_outlived_it(
     shared: Warehouse, outcomes: dict[str, list[bool]], wanted: list
 ) -> None:
     alerts = Alerts(rules=(Floor(),), channels={"c": Webhook(type="webhook", url="http://127.0.0.1:1/")})
@@ -433,7 +433,7 @@ def test_what_is_told_is_what_would_be_told_without_what_was_hushed_and_with_wha
     ]
     told: dict[str, list] = defaultdict(list)
     with pytest.raises(ZeroDivisionError), shared.write() as session:  # so that nothing is left for the next history
-        take_in_file(session, file, NOW)
+        sync_file_silences(session, file, NOW)
         is_open: dict[str, Incident] = {}
         for place in range(TICKS):
             now = NOW + place * HOUR
@@ -442,15 +442,15 @@ def test_what_is_told_is_what_would_be_told_without_what_was_hushed_and_with_wha
             ended = tuple(closed(is_open.pop(agent)) for agent in over)
             keep(session, Judged(opened=tuple(new.values()), closed=ended), alerts, now)
             is_open |= new
-            settle(session, now)
+            apply_silences(session, now)
             due = due_notices(session, "c", now, 100)
             mark_delivered(session, due, now)
             for notice in due:
                 told[notice.incident.subject_id].append((place, notice.event))
         raise ZeroDivisionError
     for agent in AGENTS:
-        hushed = [
+        silenced = [
             any(agent in agents or "*" in agents for agents, (first, last) in wanted if first <= place < last)
             for place in range(TICKS)
         ]
-        assert told[agent] == expected(outcomes[agent], hushed), agent
+        assert told[agent] == expected(outcomes[agent], silenced), agent

@@ -7,12 +7,12 @@ import pytest
 
 from health_assets.core.judges import TRUSTED, Trust
 from health_assets.logs import content_index
+from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.file_matching import match_files
 from health_assets.logs.files import Identities, RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.known_files import KnownFile, MatchedFiles
 from health_assets.logs.limits import WITHOUT_LIMIT, Unpacking
-from health_assets.logs.plain import plain_blocks
 from health_assets.logs.read_ahead import Ahead
 
 HEADER = b'{"resource": "' + b"x" * 5000 + b'"}\n'
@@ -140,11 +140,11 @@ def test_files_that_begin_alike_are_read_a_few_times_however_many_they_are(
     read: list[int] = []
 
     def counted(file: RawFile, most: Unpacking, ahead: Ahead) -> Iterator[bytes | Damage]:
-        for block in plain_blocks(file, most, ahead=ahead):
+        for block in decompressed_blocks(file, most, ahead=ahead):
             read.append(len(block) if isinstance(block, bytes) else 0)
             yield block
 
-    monkeypatch.setattr(content_index, "plain_blocks", counted)
+    monkeypatch.setattr(content_index, "decompressed_blocks", counted)
     files = list_files(tmp_path)
     assert match_files({}, files, unpacking=WITHOUT_LIMIT).copies == {}
     assert sum(read) <= 2 * sum(file.size_bytes for file in files)

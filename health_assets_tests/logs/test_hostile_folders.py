@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from health_assets.core.errors import HealthAssetsError, UnreadableFilesError
-from health_assets.logs.beneath import open_file, open_folder
 from health_assets.logs.files import line_batches
 from health_assets.logs.folders import OUT_OF_ROOT
+from health_assets.logs.safe_open import open_file, open_folder
 from health_assets.logs.stores import RawFile, list_files
 
 

@@ -14,12 +14,12 @@ import pytest
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.defs.sensors import late_logs_sensor
-from health_assets.logs import content_index, plain
+from health_assets.logs import content_index, decompression
+from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.files import RawFile, line_batches, list_files
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.limits import BLOCK_BYTES, WITHOUT_LIMIT, Limits, Unpacking
 from health_assets.logs.native_line_types import RECORD_TYPES, RULES
-from health_assets.logs.plain import plain_blocks
 from health_assets.logs.read_ahead import Ahead
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets.pipeline.resource import Pipeline
@@ -301,7 +301,7 @@ def test_a_file_that_is_packed_too_much_is_read_up_to_there(project: Project, mo
     project.write_bytes("b.jsonl", bomb.replace(b'"t"', b'"u"'))
     limits = replace(project.pipeline.limits, packing_ratio=100)
     monkeypatch.setattr(Limits, "of", lambda *_: limits)
-    monkeypatch.setattr(plain, "UNPACKED_ANYWAY", 1 << 20)
+    monkeypatch.setattr(decompression, "UNPACKED_ANYWAY", 1 << 20)
     project.ingest(HourRange.of(START))
     assert sorted(project.query("SELECT source_file, line_number FROM trigger_events")) == [
         ("a.jsonl.gz", 1), ("b.jsonl", (64 << 20) + 1)
@@ -345,7 +345,7 @@ def test_a_block_that_unpacks_to_a_thousand_times_its_size_is_taken_in_pieces(pr
     path.unlink()
     (project.raw / "a.jsonl.gz").write_bytes(content + content)
     [file] = list_files(project.raw)
-    sizes = [len(block) for block in plain_blocks(file, WITHOUT_LIMIT) if isinstance(block, bytes)]
+    sizes = [len(block) for block in decompressed_blocks(file, WITHOUT_LIMIT) if isinstance(block, bytes)]
     assert max(sizes) <= BLOCK_BYTES < sum(sizes)
     project.ingest(HourRange.of(START))
     assert project.query("SELECT lines FROM raw_logs") == [(4,)]
@@ -369,11 +369,11 @@ def test_a_log_beyond_its_most_is_compared_with_others_only_up_to_there(
     read_bytes = []
 
     def counted(file: RawFile, most: Unpacking, ahead: Ahead) -> Iterator[bytes | Damage]:
-        for block in plain_blocks(file, most, ahead=ahead):
+        for block in decompressed_blocks(file, most, ahead=ahead):
             read_bytes.append(0 if isinstance(block, Damage) else len(block))
             yield block
 
-    monkeypatch.setattr(content_index, "plain_blocks", counted)
+    monkeypatch.setattr(content_index, "decompressed_blocks", counted)
     project.ingest(HourRange.of(START))
     assert sum(read_bytes) == limits.unpacked_bytes
     assert project.query("SELECT source_file FROM raw_files WHERE gone_at IS NOT NULL") == []

@@ -18,8 +18,8 @@ from health_assets.core.targets import load_targets
 from health_assets.logs.files import line_batches, list_files
 from health_assets.logs.formats.foreign_lines import MAX_LINE_BYTES
 from health_assets.logs.limits import Limits
-from health_assets.logs.looks import look_of
 from health_assets.logs.mending import BARE, HEADER, MOST_DOCUMENTS, NULS, PREFIXED, SEVERAL, WRAPPED, shows_signs
+from health_assets.logs.unknown_formats import hint_of
 from health_assets.pipeline.files_without_events import sentences_about
 from health_assets.pipeline.partition_selection import select_hours
 from health_assets_tests.support.logs_made import START, execution, line, trigger
@@ -282,7 +282,7 @@ LOOKS = [
 
 @pytest.mark.parametrize(("head", "name"), LOOKS, ids=[name for _, name in LOOKS])
 def test_a_file_that_no_reader_knows_is_told_by_what_it_looks_like(head: bytes, name: str) -> None:
-    assert look_of(head).name.startswith(name)
+    assert hint_of(head).name.startswith(name)
 
 
 @pytest.mark.parametrize("head", [head for head, _ in LOOKS])
@@ -292,7 +292,7 @@ def test_a_file_that_no_reader_knows_does_not_stop_the_others(project: Project, 
 
 
 def test_looks_can_be_the_first_module_that_is_imported() -> None:
-    subprocess.run([sys.executable, "-c", "import health_assets.logs.looks"], check=True)
+    subprocess.run([sys.executable, "-c", "import health_assets.logs.unknown_formats"], check=True)
 
 
 def test_logs_without_any_event_are_told_by_name_look_and_reason_at_once(project: Project) -> None:

@@ -18,9 +18,9 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import load_targets
+from health_assets.logs.decompression import COMPRESSED_BLOCK_BYTES
 from health_assets.logs.files import list_files
 from health_assets.logs.limits import Limits
-from health_assets.logs.plain import COMPRESSED_BLOCK_BYTES
 from health_assets.logs.stores import MOST_NEAR_MISSES, NAMES_THAT_COUNT
 from health_assets.quality.batches import Source
 from health_assets.quality.record_batches import files

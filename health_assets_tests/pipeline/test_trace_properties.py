@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from health_assets.core.hours import HOUR, HourRange
-from health_assets.pipeline import trace_assembly
+from health_assets.pipeline import trace_hours
 from health_assets.pipeline.retention import prune
 from health_assets.systems.pruning import PRUNED_COMPONENTS
 from health_assets_tests.support import reference_traces
@@ -172,11 +172,11 @@ def test_after_every_delivery_the_tables_are_those_of_the_reference(tmp_path: Pa
         assert_equal_to_the_reference(project)
 
 
-@pytest.mark.parametrize("rows_at_once", [1, trace_assembly.ROWS_AT_ONCE])
+@pytest.mark.parametrize("rows_at_once", [1, trace_hours.ROWS_AT_ONCE])
 def test_traces_far_from_each_other_are_those_of_the_reference_however_many_rows_wait_for_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
 ) -> None:
-    monkeypatch.setattr(trace_assembly, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(trace_hours, "ROWS_AT_ONCE", rows_at_once)
     targets = {"agents": {"planner": {"sla_s": 40}}}
     project = Project(tmp_path / "project", targets, 1, LOOKBACK_HOURS)
     project.write_log("a.jsonl", in_lines(Random(5), random_spans(Random(5), traces=12, hours=12 * HOURS)))

@@ -104,9 +104,9 @@ def live_soak(folder: Path, minutes: float, every_s: float, seed: int, report: C
         while (passed_s := time.monotonic() - start) < minutes * 60 or not all(kills.values()):
             time.sleep(random.uniform(0.5, 1.5) * max(10.0, minutes * 60 / 100))
             name = min(KILLED, key=lambda name: (kills[name], random.random()))
-            installation.services[name].send(signal.SIGKILL)
-            kills[name] += 1
-            report(f"{timedelta(seconds=round(passed_s))}  killed the {name}")
+            if installation.services[name].send(signal.SIGKILL):
+                kills[name] += 1
+                report(f"{timedelta(seconds=round(passed_s))}  killed the {name}")
         return _judge(installation, clients, every_s, kills)
 
 
@@ -122,7 +122,6 @@ def _installed(folder: Path, every_s: float, seed: int) -> Iterator[tuple[Instal
     installation.raw.mkdir()
     (folder / "alerts.yaml").write_text("rules: {failing_now: on}\n", encoding="utf-8")
     services = installation.services
-    start_writer(installation, seed)
     url = f"http://127.0.0.1:{collector_port}"
     sender = python_module("health_assets_tests.soak.sender", url, folder / "sender.json", "--seed", seed)
     commands = {
@@ -133,6 +132,7 @@ def _installed(folder: Path, every_s: float, seed: int) -> Iterator[tuple[Instal
     }
     clients = Clients(f"http://127.0.0.1:{endpoint_port}", (*AGENTS, *SENT_AGENTS))
     try:
+        start_writer(installation, seed)
         for name, command in commands.items():
             services[name] = Service(name, command, environment, folder / f"{name}.log")
             services[name].start()
@@ -155,7 +155,9 @@ def _judge(installation: Installation, clients: Clients, every_s: float, kills: 
     _wait_for_right_answers(clients)
     clients.stop()
     for name in KILLED:
-        installation.services[name].end()
+        service = installation.services[name]
+        service.end()
+        assert service.starts == kills[name] + 1, f"the {name} ended by itself {service.starts - kills[name] - 1} times"
     assert not clients.wrong, clients.wrong[:5]
     hours = materialized(installation)
     lines, executions = assert_every_execution_is_there(installation, hours, sent["executions"])

@@ -84,10 +84,12 @@ class Service:
         except psutil.NoSuchProcess:
             return []
 
-    def send(self, number: signal.Signals) -> None:
-        """Send its process a signal; it is started again by `keep`."""
-        if self._process is not None and self.is_running:
-            self._process.send_signal(number)
+    def send(self, number: signal.Signals) -> bool:
+        """Send its process a signal, if there is one; it is started again by `keep`. Returns whether there is one."""
+        if self._process is None or not self.is_running:
+            return False
+        self._process.send_signal(number)
+        return True
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End it for good; with SIGKILL where it does not end in time."""

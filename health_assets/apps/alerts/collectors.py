@@ -8,7 +8,15 @@ from health_assets.apps.alerts.budget_rules import BudgetRule
 from health_assets.apps.alerts.context import CONTEXT_HOURS, agents_worth_a_look
 from health_assets.apps.alerts.drift_collectors import facts_of_drifts
 from health_assets.apps.alerts.drift_facts import DriftFact
-from health_assets.apps.alerts.facts import AgentFact, BudgetFact, ExpectationFact, Fact, HourFact, Least, ModelFact
+from health_assets.apps.alerts.facts import (
+    AgentFact,
+    BudgetFact,
+    ExpectationFact,
+    Fact,
+    HourFact,
+    MinimumSample,
+    ModelFact,
+)
 from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour, heaviest_events, ids_table
 from health_assets.apps.alerts.release_collectors import facts_of_releases
@@ -42,8 +50,8 @@ def _agents(observed: ObservedHour) -> Iterable[Fact]:
         drop_hours=drop_hours,
         drop_points=drop.points if drop else 100.0,
         floor=max(floors, default=0.0),
-        least_of_drop=drop.least if drop else Least(),
-        least_of_state=worsened.least if worsened else Least(),
+        least_of_drop=drop.least if drop else MinimumSample(),
+        least_of_state=worsened.least if worsened else MinimumSample(),
     )
     found = observed.session.arrow(rows).to_pylist()
     names = [row["agent_id"] for row in found]
@@ -58,7 +66,7 @@ def _agents(observed: ObservedHour) -> Iterable[Fact]:
             best_state_before=None if place is None else STATES[place],
             peak_before=row["peak_before"],
             was_active_before=row["was_active_before"],
-            is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
+            is_personal=observed.targets.of(row["agent_id"]).personal,
             event_ids=evidence.get(row["agent_id"], {}),
             failures=failures.get(row["agent_id"], {}),
         )
@@ -71,8 +79,8 @@ def _budgets(observed: ObservedHour) -> Iterable[Fact]:
     is_of_interest = own.agent_id.isin(watched.agent_id)
     for rule in observed.rules:
         if isinstance(rule, BudgetRule):
-            goes_on = reduce(or_, (own[short.rate] > rule.rate for short in rule.shorts))
-            is_of_interest |= (own[rule.long.rate] > rule.rate) & goes_on
+            is_still_fast = reduce(or_, (own[short.rate] > rule.rate for short in rule.shorts))
+            is_of_interest |= (own[rule.long.rate] > rule.rate) & is_still_fast
     found = observed.session.arrow(own.filter(is_of_interest).order_by("agent_id")).to_pylist()
     names = [row["agent_id"] for row in found]
     evidence, failures = heaviest_events(observed, names), failures_of(observed, names)
@@ -82,7 +90,7 @@ def _budgets(observed: ObservedHour) -> Iterable[Fact]:
             subject_id=row["agent_id"],
             row=row,
             is_covered=row["hours_covered"] >= observed.window_hours,
-            is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
+            is_personal=observed.targets.of(row["agent_id"]).personal,
             event_ids=evidence.get(row["agent_id"], {}),
             failures=failures.get(row["agent_id"], {}),
         )

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import ibis
 from ibis import ir
 
-from health_assets.apps.alerts.facts import Least
+from health_assets.apps.alerts.facts import MinimumSample
 from health_assets.scoring.relations import lookup
 
 CONTEXT_HOURS = 24
@@ -25,8 +25,8 @@ def agents_worth_a_look(
     drop_hours: int,
     drop_points: float,
     floor: float,
-    least_of_drop: Least,
-    least_of_state: Least,
+    least_of_drop: MinimumSample,
+    least_of_state: MinimumSample,
 ) -> ir.Table:
     """Rows of `agent_health` of an hour, of watched agents and of those that are not healthy or fell.
 
@@ -73,5 +73,5 @@ def agents_worth_a_look(
     return rows.filter(is_of_interest).drop("most_executions", "is_watched")
 
 
-def _is_enough(scores: ir.Table, least: Least) -> ir.BooleanValue:
+def _is_enough(scores: ir.Table, least: MinimumSample) -> ir.BooleanValue:
     return (scores.n >= least.executions) & (scores.points_at_stake >= least.points_at_stake)

@@ -96,9 +96,9 @@ def _drift(row: dict[str, Any]) -> str:
 
 
 def _incidents(incidents: dict[str, Any]) -> Iterator[str]:
-    hushed = f", {incidents['silenced']:,} of them silenced" if incidents["silenced"] else ""
+    silenced = f", {incidents['silenced']:,} of them silenced" if incidents["silenced"] else ""
     changed = f"{incidents['opened']:,} opened and {incidents['closed']:,} closed in the period"
-    yield f"Incidents: {incidents['open']:,} open{hushed}; {changed}"
+    yield f"Incidents: {incidents['open']:,} open{silenced}; {changed}"
     for row in incidents["urgent"]:
         since = _time(row["opened_at"])
         yield f"· {SIGNS[row['severity']]} {row['rule']} since {since}: {printable(row['reason'], MOST)}"

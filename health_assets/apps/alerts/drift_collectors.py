@@ -28,7 +28,7 @@ def facts_of_drifts(observed: ObservedHour) -> Iterable[Fact]:
             rows=by_agent.get(agent_id, ()),
             is_known=is_known,
             has_run=agent_id in ran,
-            is_somebodys_own=observed.targets.of(agent_id).personal,
+            is_personal=observed.targets.of(agent_id).personal,
             failures=failures.get(agent_id, {}),
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from health_assets.apps.alerts.facts import OfAgent
+from health_assets.apps.alerts.facts import AgentRowFact
 
 KEPT = (
     "measure", "runs", "value", "baseline_runs", "baseline", "limit_value", "threshold", "evidence", "detectors",
@@ -14,7 +14,7 @@ KEPT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftFact(OfAgent):
+class DriftFact(AgentRowFact):
     """An agent's rows of `drift`.
 
     Args:

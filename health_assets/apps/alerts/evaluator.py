@@ -30,7 +30,13 @@ from health_assets.apps.alerts.outbox import (
     open_incidents,
 )
 from health_assets.apps.alerts.rules import NoData
-from health_assets.apps.alerts.silencing import all_silences, changes_of_file, settle, take_in_file, unsettled
+from health_assets.apps.alerts.silencing import (
+    all_silences,
+    apply_silences,
+    diff_file_silences,
+    pending_silence_changes,
+    sync_file_silences,
+)
 from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
@@ -95,7 +101,7 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
         if not _is_anything_new(session, alerts, settings, targets, now):
             return done
     with warehouse.write() as session:
-        take_in_file(session, alerts.silences, now)
+        sync_file_silences(session, alerts.silences, now)
         _keep(session, unwatched(alerts.rules, open_incidents(session), at=now), alerts, now, done)
         for hour, was_made in ready_hours(session, settings, now):
             judged = _judge_hour(session, alerts, settings, targets, hour, was_made=was_made)
@@ -105,7 +111,7 @@ def watch(warehouse: Warehouse, alerts: Alerts, settings: Settings, targets: Tar
         so_far = _judge_hour_so_far(session, alerts, settings, targets, open_incidents(session), now)
         _keep(session, so_far, alerts, now, done)
         _keep(session, _judge_lateness(session, alerts, settings, open_incidents(session), now), alerts, now, done)
-        settle(session, now)
+        apply_silences(session, now)
     return done
 
 
@@ -116,7 +122,11 @@ def _is_anything_new(session: Session, alerts: Alerts, settings: Settings, targe
     left = unwatched(alerts.rules, already_open, at=now)
     opened = not_kept(session, (*late.opened, *so_far.opened))
     is_judged = bool(left.changed or opened or late.changed or ready_hours(session, settings, now))
-    return is_judged or any(changes_of_file(session, alerts.silences, now)) or bool(unsettled(session, now))
+    return (
+        is_judged
+        or any(diff_file_silences(session, alerts.silences, now))
+        or bool(pending_silence_changes(session, now))
+    )
 
 
 def _keep(session: Session, judged: Judged, alerts: Alerts, now: datetime, done: Watch) -> None:

@@ -11,7 +11,7 @@ from health_assets.scoring.verdict import reservation, stake_reservation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Least:
+class MinimumSample:
     """The least that a score must rest on to be judged by.
 
     Args:
@@ -45,31 +45,26 @@ class Fact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfAgent(Fact):
+class AgentRowFact(Fact):
     """An agent's row of a table.
 
     Args:
         row: its row of the table.
         is_covered: whether all hours of the window are there.
-        is_somebodys_own: whether the targets call it personal.
+        is_personal: whether the targets call it personal.
         event_ids: ids of the events that weigh most, by kind.
         failures: errors of the last hours and lines of logs that tell of them, as evidence keeps them.
     """
 
     row: Mapping[str, Any] = field(default_factory=dict)
     is_covered: bool = True
-    is_somebodys_own: bool = field(default=False, kw_only=True)
+    is_personal: bool = field(default=False, kw_only=True)  # type: ignore[misc]
     event_ids: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
     failures: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
-    @property
-    def is_personal(self) -> bool:  # type: ignore[override]
-        """Whether it is somebody's own agent."""
-        return self.is_somebodys_own
-
 
 @dataclass(frozen=True, kw_only=True)
-class AgentFact(OfAgent):
+class AgentFact(AgentRowFact):
     """An agent's score: its row of `agent_health`.
 
     Args:
@@ -94,7 +89,7 @@ class AgentFact(OfAgent):
         """Health score; None when inactive."""
         return self.row["health_score"]
 
-    def is_enough(self, least: Least) -> bool:
+    def is_enough(self, least: MinimumSample) -> bool:
         """Whether the score rests on a whole window, and on enough to be judged by."""
         if not self.is_covered or self.score is None:
             return False
@@ -143,7 +138,7 @@ class AgentFact(OfAgent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetFact(OfAgent):
+class BudgetFact(AgentRowFact):
     """An agent's row of `error_budget`: how fast it spends its budget."""
 
     kind: ClassVar[str] = "budget"

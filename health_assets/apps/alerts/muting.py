@@ -21,18 +21,20 @@ class Muted:
 
     Args:
         incidents: incidents that are muted now, by another silence, or no longer.
-        never: notices that are never sent, with the silence that stopped them.
+        never_sent: notices that are dropped, with the silence that stopped them.
     """
 
     incidents: tuple[Incident, ...] = ()
-    never: tuple[tuple[Notice, str], ...] = ()
+    never_sent: tuple[tuple[Notice, str], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.incidents or self.never)
+        return bool(self.incidents or self.never_sent)
 
 
-def hush(incidents: Iterable[Incident], waiting: Sequence[Notice], active: Sequence[Silence], now: datetime) -> Muted:
-    """Apply the silences of a moment.
+def silence_changes(
+    incidents: Iterable[Incident], waiting: Sequence[Notice], active: Sequence[Silence], now: datetime
+) -> Muted:
+    """The changes that the silences of a moment make.
 
     Args:
         incidents: the incidents that are open, or of which a notice waits.
@@ -44,24 +46,24 @@ def hush(incidents: Iterable[Incident], waiting: Sequence[Notice], active: Seque
     for notice in waiting:
         waiting_of[notice.about_id].append(notice)
     changed: list[Incident] = []
-    never: list[tuple[Notice, str]] = []
+    never_sent: list[tuple[Notice, str]] = []
     for incident in incidents:
         silence = longest_covering(active, incident)
         by = silence.silence_id if silence else incident.silenced_by if incident.is_silenced else None
         if by is None:
             continue
         own = waiting_of[incident.incident_id]
-        lost = _unheard(own) if incident.closed_at is not None else []
-        never += [(notice, by) for notice in lost]
+        dropped = _to_channels_without_opening(own) if incident.closed_at is not None else []
+        never_sent += [(notice, by) for notice in dropped]
         after = replace(incident, silenced_by=by, unsilenced_at=None)
-        if silence is None and (incident.closed_at is None or len(lost) < len(own)):
+        if silence is None and (incident.closed_at is None or len(dropped) < len(own)):
             after = replace(incident, unsilenced_at=now)
         if after != incident:
             changed.append(after)
-    return Muted(tuple(changed), tuple(never))
+    return Muted(tuple(changed), tuple(never_sent))
 
 
-def _unheard(waiting: Sequence[Notice]) -> list[Notice]:
-    """The notices of an incident to channels that have not even heard of its opening."""
-    unheard = {notice.channel for notice in waiting if notice.event == OPENED}
-    return [notice for notice in waiting if notice.channel in unheard]
+def _to_channels_without_opening(waiting: Sequence[Notice]) -> list[Notice]:
+    """The notices of an incident to channels that were not sent its opening."""
+    channels = {notice.channel for notice in waiting if notice.event == OPENED}
+    return [notice for notice in waiting if notice.channel in channels]

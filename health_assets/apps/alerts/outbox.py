@@ -220,7 +220,7 @@ def due_notices(session: Session, channel: str, now: datetime, most: int) -> lis
 
 
 def waiting_notices(session: Session, *, of_silenced: bool) -> list[Notice]:
-    """Notices that no channel has taken yet, whether or not they may be tried; or only those of hushed incidents."""
+    """Notices that no channel has taken yet, whether or not they may be tried; or only those of silenced incidents."""
     incidents = _incidents(session)
     if of_silenced:
         incidents = incidents.filter(incidents.silenced_by.notnull(), incidents.unsilenced_at.isnull())
@@ -229,7 +229,7 @@ def waiting_notices(session: Session, *, of_silenced: bool) -> list[Notice]:
 
 def _unsent(session: Session) -> ir.Table:
     notices = session.table(OUTBOX)
-    return notices.filter(notices.delivered_at.isnull(), notices.hushed_by.isnull())
+    return notices.filter(notices.delivered_at.isnull(), notices.silenced_by.isnull())
 
 
 def _notices(session: Session, outbox: ir.Table, incidents: ir.Table, most: int | None) -> list[Notice]:
@@ -249,11 +249,11 @@ def _notices(session: Session, outbox: ir.Table, incidents: ir.Table, most: int 
 
 
 def count_waiting(session: Session) -> dict[str, tuple[int, str | None]]:
-    """The number of messages that wait, and the reason why the last attempt failed, by channel; none that is hushed."""
+    """By channel, how many messages wait and why the last attempt failed; silenced ones do not count."""
     incidents = session.table(ASSET)
-    hushed = incidents.filter(incidents.silenced_by.notnull(), incidents.unsilenced_at.isnull())
+    silenced = incidents.filter(incidents.silenced_by.notnull(), incidents.unsilenced_at.isnull())
     waiting = _unsent(session)
-    waiting = waiting.filter(~waiting.incident_id.isin(hushed.incident_id))
+    waiting = waiting.filter(~waiting.incident_id.isin(silenced.incident_id))
     counted = waiting.group_by("channel").aggregate(notices=waiting.count(), last_error=waiting.last_error.max())
     return {row["channel"]: (row["notices"], row["last_error"]) for row in session.dicts(counted.order_by("channel"))}
 
@@ -270,13 +270,13 @@ def mark_failed(session: Session, notices: Iterable[tuple[Waiting, str, datetime
     correct_rows(session, OUTBOX, rows, NOTICE)
 
 
-def mark_hushed(session: Session, notices: Iterable[tuple[Waiting, str]]) -> None:
+def mark_never_sent(session: Session, notices: Iterable[tuple[Waiting, str]]) -> None:
     """Note that they are never delivered, and because of which silence."""
-    correct_rows(session, OUTBOX, [_named(notice) | {"hushed_by": silence} for notice, silence in notices], NOTICE)
+    correct_rows(session, OUTBOX, [_named(notice) | {"silenced_by": silence} for notice, silence in notices], NOTICE)
 
 
 def keep_silenced(session: Session, incidents: Iterable[Incident]) -> None:
-    """Note by which silence incidents are hushed, and since when they are not any more."""
+    """Note by which silence incidents are silenced, and since when they are not any more."""
     names = ("hour", "incident_id", "silenced_by", "unsilenced_at")
     rows = [{name: getattr(incident, name) for name in names} for incident in incidents]
     correct_rows(session, ASSET, rows, ("hour", "incident_id"))

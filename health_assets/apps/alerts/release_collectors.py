@@ -31,6 +31,6 @@ def facts_of_releases(observed: ObservedHour) -> Iterable[Fact]:
             hour=observed.hour,
             subject_id=agent_id,
             rows=by_agent.get(agent_id, ()),
-            is_somebodys_own=observed.targets.of(agent_id).personal,
+            is_personal=observed.targets.of(agent_id).personal,
             failures=failures.get(agent_id, {}),
         )

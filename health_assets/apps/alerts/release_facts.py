@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from health_assets.apps.alerts.facts import OfAgent
+from health_assets.apps.alerts.facts import AgentRowFact
 
 KEPT = (
     "dimension", "to_version", "from_version", "measure", "n_from", "n_to", "estimate_from",
@@ -14,7 +14,7 @@ KEPT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseFact(OfAgent):
+class ReleaseFact(AgentRowFact):
     """An agent's rows of `release_comparison`.
 
     Args:

@@ -15,7 +15,15 @@ from pydantic import BeforeValidator, Field
 
 from health_assets.apps.alerts.budget_rules import BudgetBurn, BudgetBurnFast, BudgetBurnSlow
 from health_assets.apps.alerts.drift_rules import Drifting
-from health_assets.apps.alerts.facts import AgentFact, DueFact, ExpectationFact, Fact, HourFact, Least, ModelFact
+from health_assets.apps.alerts.facts import (
+    AgentFact,
+    DueFact,
+    ExpectationFact,
+    Fact,
+    HourFact,
+    MinimumSample,
+    ModelFact,
+)
 from health_assets.apps.alerts.now_rules import FailingNow, SuspectNow
 from health_assets.apps.alerts.release_rules import ReleaseWorse
 from health_assets.apps.alerts.rule import (
@@ -54,9 +62,9 @@ class AgentRule(Rule):
     looks_at: ClassVar[tuple[type[Fact], ...]] = (AgentFact,)
 
     @property
-    def least(self) -> Least:
+    def least(self) -> MinimumSample:
         """The least that a score must rest on."""
-        return Least(executions=self.least_executions, points_at_stake=self.least_points_at_stake)
+        return MinimumSample(executions=self.least_executions, points_at_stake=self.least_points_at_stake)
 
     def is_good(self, fact: AgentFact, recovers_at: float | None) -> bool | None:
         """Whether the score is back above the line."""

@@ -154,8 +154,8 @@ class SilenceWanted(BaseModel):
 State = Literal["active", "planned", "expired", "ended"]
 
 
-class Hushable(Protocol):
-    """An incident, or as much of it as says whether it is hushed."""
+class Coverable(Protocol):
+    """An incident, or as much of it as says whether it is silenced."""
 
     @property
     def rule(self) -> str:
@@ -182,8 +182,8 @@ class Scope:
     agents: tuple[str, ...]
     rules: tuple[str, ...]
 
-    def covers(self, incident: Hushable) -> bool:
-        """Whether an incident is one that it hushes; a pattern of agents is one of nothing else."""
+    def covers(self, incident: Coverable) -> bool:
+        """Whether an incident is one that it covers; a pattern of agents is one of nothing else."""
         if self.rules and incident.rule not in self.rules:
             return False
         return not self.agents or (incident.subject_kind == AGENT and self.covers_agent(incident.subject_id))
@@ -193,7 +193,7 @@ class Scope:
         return not self.agents or any(fnmatchcase(agent_id, pattern) for pattern in self.agents)
 
     def is_of_every_agent(self, known: Collection[str]) -> bool:
-        """Whether it hushes all that there is to say about any agent, so that somebody should say that this is meant.
+        """Whether it covers all that there is to say about any agent, so that somebody should say that this is meant.
 
         Args:
             known: ids of the agents that there are.
@@ -216,7 +216,7 @@ class Silence(Scope):
     is_of_file: bool = False
 
     def state(self, now: datetime) -> State:
-        """Whether it hushes now (`active`), will (`planned`), did (`expired`), or was `ended` by somebody."""
+        """Whether it covers now (`active`), will (`planned`), did (`expired`), or was `ended` by somebody."""
         if self.ended_at is not None:
             return "ended"
         if now >= self.ends_at:
@@ -225,7 +225,7 @@ class Silence(Scope):
         return "active" if begins_at_once or now >= self.starts_at else "planned"
 
     def is_over(self, now: datetime) -> bool:
-        """Whether it will never hush again."""
+        """Whether it will never silence again."""
         return self.state(now) in ("expired", "ended")
 
     @property
@@ -239,7 +239,7 @@ class Silence(Scope):
 
     @property
     def scope(self) -> str:
-        """The rules and agents that it hushes, in a few words."""
+        """The rules and agents that it covers, in a few words."""
         rules = ", ".join(self.rules) or "every rule"
         return f"{rules} of {printable(', '.join(self.agents), 200)}" if self.agents else rules
 
@@ -254,7 +254,7 @@ def silences_of(rows: Iterable[Mapping[str, Any]]) -> list[Silence]:
 
 
 def longest_covering(silences: Iterable[Silence], incident: Incident) -> Silence | None:
-    """The silence that hushes an incident for longest; None where none does."""
+    """The silence that covers an incident for longest; None where none does."""
     covering = [silence for silence in silences if silence.covers(incident)]
     return max(covering, key=lambda silence: (silence.ends_at, silence.silence_id), default=None)
 
@@ -276,7 +276,7 @@ def remarks_on(silence: Silence, others: Sequence[Silence], agents: Sequence[str
         told.append(f"matches {len(matched):,} of {counted(len(agents), 'agent')}{names}")
     if silence.ends_at - silence.starts_at > LONG:
         days = (silence.ends_at - silence.starts_at).days
-        told.append(f"warning: it lasts {days:,} days; what is hushed for more than {LONG.days} is forgotten")
+        told.append(f"warning: it lasts {days:,} days; what is silenced for more than {LONG.days} is forgotten")
     same = [
         one
         for one in others

@@ -3,7 +3,7 @@
 What belongs here: the table `alert_silences`, and `Silences`, which is for commands and pages. What does not: when a
 silence covers an incident (`silences`) and what that does to it (`muting`).
 
-Who adds or ends a silence settles at once what it hushes, in the same transaction; what begins or expires by itself is
+Who adds or ends a silence settles at once what it covers, in the same transaction; what begins or expires by itself is
 settled by the next tick.
 """
 
@@ -14,11 +14,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from health_assets.apps.alerts.alert_rows import append_rows, correct_rows
-from health_assets.apps.alerts.muting import Muted, hush
+from health_assets.apps.alerts.muting import Muted, silence_changes
 from health_assets.apps.alerts.outbox import (
     SILENCES,
     keep_silenced,
-    mark_hushed,
+    mark_never_sent,
     open_incidents,
     waiting_notices,
 )
@@ -45,7 +45,7 @@ def active_silences(session: Session, now: datetime) -> list[Silence]:
 # -- as a tick does it -------------------------------------------------------------------------------------------------
 
 
-def changes_of_file(session: Session, wanted: Sequence[SilenceWanted], now: datetime) -> tuple[list, list]:
+def diff_file_silences(session: Session, wanted: Sequence[SilenceWanted], now: datetime) -> tuple[list, list]:
     """The silences of the alerts file that are to be added, and those that have another end than is kept."""
     kept = {silence.silence_id: silence for silence in all_silences(session) if silence.is_of_file}
     there = {silence.silence_id: silence for silence in (one.silence_of_file(now) for one in wanted)}
@@ -55,28 +55,28 @@ def changes_of_file(session: Session, wanted: Sequence[SilenceWanted], now: date
     return added, [*again, *gone]
 
 
-def take_in_file(session: Session, wanted: Sequence[SilenceWanted], now: datetime) -> None:
+def sync_file_silences(session: Session, wanted: Sequence[SilenceWanted], now: datetime) -> None:
     """Keep the silences of the alerts file, and end those that were taken out of it."""
-    added, changed = changes_of_file(session, wanted, now)
+    added, changed = diff_file_silences(session, wanted, now)
     append_rows(session, SILENCES, [_row(silence) for silence in added])
     for silence in changed:
         _keep_end(session, silence)
 
 
-def unsettled(session: Session, now: datetime) -> Muted:
+def pending_silence_changes(session: Session, now: datetime) -> Muted:
     """The incidents and notices that the silences of now change."""
     active = active_silences(session, now)
     waiting = waiting_notices(session, of_silenced=not active)
     incidents = {incident.incident_id: incident for incident in open_incidents(session).values()}
     incidents |= {notice.incident.incident_id: notice.incident for notice in waiting}
-    return hush(incidents.values(), waiting, active, now)
+    return silence_changes(incidents.values(), waiting, active, now)
 
 
-def settle(session: Session, now: datetime) -> Muted:
-    """Hush what is silenced now, and let be told what is not any more."""
-    changes = unsettled(session, now)
+def apply_silences(session: Session, now: datetime) -> Muted:
+    """Silence what is silenced now, and let the rest be sent again."""
+    changes = pending_silence_changes(session, now)
     keep_silenced(session, changes.incidents)
-    mark_hushed(session, changes.never)
+    mark_never_sent(session, changes.never_sent)
     return changes
 
 
@@ -90,7 +90,7 @@ class Preview:
     Args:
         silence: the silence.
         remarks: sentences about it: the agents that it matches, and warnings.
-        is_of_every_agent: whether it hushes every rule of every agent that is known, so that somebody should ask again.
+        is_of_every_agent: whether it covers every rule of every agent that is known, so that somebody should ask again.
     """
 
     silence: Silence
@@ -139,11 +139,11 @@ class Silences:
         silence = new_silence(**wanted)
         with self._warehouse.write() as session:
             append_rows(session, SILENCES, [_row(silence)])
-            settle(session, silence.added_at)
+            apply_silences(session, silence.added_at)
         return silence
 
     def end(self, silence_id: str, now: datetime | None = None) -> Silence:
-        """End a silence: what it hushed and is still open is told by the next tick.
+        """End a silence: what it covered and is still open is told by the next tick.
 
         Args:
             silence_id: its id.
@@ -165,7 +165,7 @@ class Silences:
                 raise RefusedError(f"the silence {shown} stands in the alerts file; take it out there")
             ended = replace(found, ended_at=now)
             _keep_end(session, ended)
-            settle(session, now)
+            apply_silences(session, now)
         return ended
 
     def active(self, now: datetime | None = None) -> list[Silence]:

@@ -33,7 +33,7 @@ def facts_of_verdicts(observed: ObservedHour) -> Iterable[Fact]:
             subject_id=row["agent_id"],
             row=row,
             history=history.get(row["agent_id"], ()),
-            is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
+            is_personal=observed.targets.of(row["agent_id"]).personal,
             failures=failures.get(row["agent_id"], {}),
         )
 
@@ -68,7 +68,7 @@ def facts_of_statuses(observed: ObservedHour) -> Iterable[Fact]:
             status=row["status"],
             best_status_before=_status_at(row["best_place"]),
             last_known_in=row["last_known_in"],
-            is_somebodys_own=observed.targets.of(row["agent_id"]).personal,
+            is_personal=observed.targets.of(row["agent_id"]).personal,
             failures=failures.get(row["agent_id"], {}),
         )
 
@@ -89,7 +89,7 @@ def facts_of_probes(observed: ObservedHour) -> Iterable[Fact]:
             status=row["status"],
             best_status_before=_status_at(row["best_place"]),
             last_known_in=row["last_known_in"],
-            is_somebodys_own=observed.targets.of(row["name"]).personal,
+            is_personal=observed.targets.of(row["name"]).personal,
         )
     yield from _not_asked(rows, observed, sorted(watched))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
-from health_assets.apps.alerts.facts import Fact, OfAgent
+from health_assets.apps.alerts.facts import AgentRowFact, Fact
 from health_assets.core.hours import HOUR
 
 NOW_COLUMNS = (
@@ -20,7 +20,7 @@ STATUS_COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class NowFact(OfAgent):
+class NowFact(AgentRowFact):
     """An agent's row of `agent_now`.
 
     Args:
@@ -63,7 +63,7 @@ class DocumentFact(Fact):
         status: the status; None where no document says one.
         best_status_before: the best that was known in the day before; None where none was.
         last_known_in: the last hour of the day before that has a status; None where none has.
-        is_somebodys_own: whether the targets call the agent personal.
+        is_personal: whether the targets call the agent personal.
         failures: errors of the last hours and lines of logs that tell of them, as evidence keeps them.
     """
 
@@ -71,13 +71,8 @@ class DocumentFact(Fact):
     status: str | None = None
     best_status_before: str | None = None
     last_known_in: datetime | None = None
-    is_somebodys_own: bool = False
+    is_personal: bool = False  # type: ignore[misc]
     failures: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_personal(self) -> bool:  # type: ignore[override]
-        """Whether it is somebody's own agent."""
-        return self.is_somebodys_own
 
     @property
     def title(self) -> str:

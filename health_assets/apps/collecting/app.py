@@ -92,7 +92,7 @@ def create_app(
     )
 
 
-class _Waiting:
+class _InFlightBytes:
     """Bytes of all requests that are not answered yet.
 
     Args:
@@ -104,24 +104,24 @@ class _Waiting:
         self.size_bytes = 0
 
 
-class _Held:
+class _Reservation:
     """The bytes of one of these requests, until it is answered.
 
     Args:
         waiting: counts those of all.
     """
 
-    def __init__(self, waiting: _Waiting) -> None:
+    def __init__(self, waiting: _InFlightBytes) -> None:
         self._waiting = waiting
         self._size_bytes = 0
 
-    def __enter__(self) -> "_Held":
+    def __enter__(self) -> "_Reservation":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._waiting.size_bytes -= self._size_bytes
 
-    def let_in(self, size_bytes: int) -> None:
+    def reserve(self, size_bytes: int) -> None:
         """Count bytes that have come.
 
         Raises:
@@ -157,7 +157,7 @@ class _Collector:
         self._commits = commits
         self._token = None if token is None else token.encode()
         self._hosts = hosts
-        self._waiting = _Waiting(most_waiting_bytes)
+        self._waiting = _InFlightBytes(most_waiting_bytes)
         self._decoder = ThreadPoolExecutor(1, "decoder")
 
     def stop(self) -> None:
@@ -168,7 +168,7 @@ class _Collector:
         """Take a request, and say so once it is on the disk."""
         self._admit(request)
         encoding, is_packed = _encoding(request), _is_packed(request)
-        with _Held(self._waiting) as held:
+        with _Reservation(self._waiting) as held:
             body = await _body(request, held)
             lines = await self._lines(body, encoding, signal, is_packed=is_packed)
             held.count(len(lines.content))
@@ -210,7 +210,7 @@ class _Collector:
                 raise HTTPException(refusal.status, json.loads(refusal.body)["detail"])
 
 
-async def _body(request: Request, held: _Held) -> bytes:
+async def _body(request: Request, held: _Reservation) -> bytes:
     """The body as it is sent, up to the most that is taken, and no longer than for a while."""
     pieces, size = [], 0
     try:
@@ -219,7 +219,7 @@ async def _body(request: Request, held: _Held) -> bytes:
                 size += len(piece)
                 if size > MOST_BODY_BYTES:
                     raise _too_large()
-                held.let_in(len(piece))
+                held.reserve(len(piece))
                 pieces.append(piece)
     except TimeoutError as error:
         raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, "the request took too long to arrive") from error

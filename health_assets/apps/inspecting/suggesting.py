@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from health_assets.core.errors import HealthAssetsError
+from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.files import head_of
 from health_assets.logs.formats import recognized
 from health_assets.logs.formats.declaration import as_text
@@ -19,10 +20,9 @@ from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.lines import objects
 from health_assets.logs.formats.opening import Opening
 from health_assets.logs.limits import Unpacking
-from health_assets.logs.looks import NO_LOG, look_of
-from health_assets.logs.plain import plain_blocks
 from health_assets.logs.stores import RawFile
 from health_assets.logs.unicode import as_utf_8
+from health_assets.logs.unknown_formats import NO_LOG, hint_of
 
 MOST_RECORDS = 1_000
 """Records of a file that are looked at."""
@@ -88,7 +88,7 @@ def suggested(file: RawFile) -> str:
     Raises:
         HealthAssetsError: the file holds no JSON object, or cannot be read.
     """
-    head, _ = head_of(file, as_utf_8(plain_blocks(file, Unpacking(1 << 30))))
+    head, _ = head_of(file, as_utf_8(decompressed_blocks(file, Unpacking(1 << 30))))
     opening = Opening(file.source_file, head)
     member, found = (None, _lines(file)) if opening.has_lines else _document(file)
     records = [*islice((record for record in found if isinstance(record, dict)), MOST_RECORDS)]
@@ -101,19 +101,19 @@ def _remarks(opening: Opening, head: bytes) -> Iterator[str]:
     """A comment where a file needs no declaration."""
     if known := recognized(opening):
         yield f"# needed only for other files than this one, which is read as {known[0].name}"
-    elif (look := look_of(head)).hint == NO_LOG:
+    elif (look := hint_of(head)).hint == NO_LOG:
         yield f"# this {look}"
 
 
 def _lines(file: RawFile) -> Iterator[Any]:
-    for item in objects(as_utf_8(plain_blocks(file, Unpacking(1 << 30)))):
+    for item in objects(as_utf_8(decompressed_blocks(file, Unpacking(1 << 30)))):
         if not isinstance(item, Line):
             yield item[1]
 
 
 def _document(file: RawFile) -> tuple[str | None, Iterator[Any]]:
     """The member of a document that lists its records, where one does, and the records."""
-    document = Document(as_utf_8(plain_blocks(file, Unpacking(1 << 30))))
+    document = Document(as_utf_8(decompressed_blocks(file, Unpacking(1 << 30))))
     try:
         if document.peek() == "[":
             return None, document.elements()

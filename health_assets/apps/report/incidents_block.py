@@ -55,8 +55,8 @@ def print_alerts(
     over = [incident for incident in found if incident.closed_at is not None]
     title = Text("Incidents: ", style="bold")
     title.append(f"{len(still_open):,} open", style="red" if still_open else "green")
-    if hushed := sum(incident.is_silenced for incident in still_open):
-        title.append(f" ({hushed:,} silenced)", style="yellow")
+    if silenced := sum(incident.is_silenced for incident in still_open):
+        title.append(f" ({silenced:,} silenced)", style="yellow")
     title.append(f"  {len(over):,} closed since {since:%Y-%m-%d %H:%M} UTC  ")
     title.append(f"judged to {judged + HOUR:%Y-%m-%d %H:%M} UTC" if judged else "no hour has been judged yet", "dim")
     console.print(title)
@@ -128,7 +128,7 @@ def _table(incidents: list[Incident], heading: str, silences: Mapping[str, Silen
             if incident.is_personal
             else (Text(incident.severity, style=COLOURS[incident.severity]), Text(printable(incident.rule)))
         )
-        table.add_row(*of_what, when, _told(incident).append(_hushed(incident, silences), style="yellow"))
+        table.add_row(*of_what, when, _told(incident).append(_silenced(incident, silences), style="yellow"))
     if len(incidents) > INCIDENTS_SHOWN:
         table.caption = f"{INCIDENTS_SHOWN} of {len(incidents):,}; all are in the table alerts"
     return table
@@ -146,7 +146,7 @@ def _told(incident: Incident) -> Text:
     return text
 
 
-def _hushed(incident: Incident, silences: Mapping[str, Silence]) -> str:
+def _silenced(incident: Incident, silences: Mapping[str, Silence]) -> str:
     """The silence because of which nobody is told, on a line of its own; nothing where there is none."""
     if not incident.is_silenced:
         return ""

@@ -19,7 +19,7 @@ MOST = 300
 
 
 def print_preview(console: Console, preview: Preview) -> None:
-    """Print what a silence would hush and for how long, and what speaks against it."""
+    """Print what a silence would silence and for how long, and what speaks against it."""
     silence = preview.silence
     when = f"from {_time(silence.starts_at)} until {_time(silence.ends_at)}"
     console.print(Text(f"{printable(silence.scope, MOST)}, {when}"), soft_wrap=True)

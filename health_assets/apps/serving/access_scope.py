@@ -10,17 +10,17 @@ class AccessScope:
     Args:
         is_full: whether personal agents are shown in full.
         teams: the teams whose agents are seen; None for all agents, also those of no team.
-        is_operators: whether texts of the logs are shown, such as errors, redacted as they are stored.
+        is_local_user: whether the caller runs the server on this machine, and so sees redacted texts of the logs.
     """
 
     is_full: bool = False
     teams: frozenset[str] | None = None
-    is_operators: bool = False
+    is_local_user: bool = False
 
     @property
     def shows_texts(self) -> bool:
-        """Whether texts of the logs are shown: to the full view, and to the operator at home."""
-        return self.is_full or self.is_operators
+        """Whether texts of the logs are shown: to the full view, and to the local user."""
+        return self.is_full or self.is_local_user
 
 
 EVERYBODYS = AccessScope()

@@ -19,7 +19,7 @@ from health_assets.apps.serving.tokens import Keyring, Role, Token
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 
-Standing = Literal["none", "documents", "read", "operate"]
+AccessLevel = Literal["none", "documents", "read", "operate"]
 """What a caller may do: nothing, or what a role may; each may do what those before it may."""
 RANKS: dict[str, int] = {"none": 0, **{role: rank for rank, role in enumerate(tokens.ROLES, 1)}}
 
@@ -46,7 +46,7 @@ class Caller:
     """
 
     name: str | None
-    standing: Standing
+    standing: AccessLevel
     view: AccessScope
     fault: str | None = None
     csrf: str | None = None
@@ -82,16 +82,16 @@ class Auth:
         self.has_tokens = tokens.are_configured(settings)
         self._sign_ins = SignIns()
         self.hosts = AllowedHosts(host, settings.allowed_hosts)
-        # at home is who can be asked from here alone, under no other name, by nobody who could have a token
-        is_at_home = is_local and not self.has_tokens and not named(settings.allowed_hosts)
-        self.anonymous: Standing = settings.anonymous_role or ("read" if is_at_home else "documents")
-        self._stranger, self._unknown, self._unreadable = (
+        # without tokens, and where only this machine can connect under its own name, whoever asks is the local user
+        is_local_only = is_local and not self.has_tokens and not named(settings.allowed_hosts)
+        self.anonymous: AccessLevel = settings.anonymous_role or ("read" if is_local_only else "documents")
+        self._anonymous, self._unknown, self._unreadable = (
             Caller(name=None, standing=self.anonymous, view=AccessScope(), fault=fault)
             for fault in (None, NOT_KNOWN, NO_BEARER)
         )
-        # whoever is at home can read the logs themselves
-        self.anonymous_view = AccessScope(is_operators=is_at_home and RANKS[self.anonymous] >= RANKS["read"])
-        self._at_home = replace(self._stranger, view=self.anonymous_view)
+        # the local user can read the logs anyway
+        self.anonymous_view = AccessScope(is_local_user=is_local_only and RANKS[self.anonymous] >= RANKS["read"])
+        self._local_user = replace(self._anonymous, view=self.anonymous_view)
         self.is_open_to_the_world = self.anonymous == "read" and not is_local
 
     def caller(self, headers: Headers) -> Caller:
@@ -99,7 +99,7 @@ class Auth:
         given = [value for name, value in headers if name == b"authorization"]
         if not given:
             is_forwarded = any(name in FORWARDED for name, _ in headers)
-            return self._stranger if is_forwarded else self._at_home
+            return self._anonymous if is_forwarded else self._local_user
         scheme, _, secret = given[0].partition(b" ")
         secret = secret.strip(b" ")
         if len(given) > 1 or scheme.lower() != b"bearer" or not secret:
@@ -110,7 +110,7 @@ class Auth:
     def visitor(self, headers: Headers) -> Caller:
         """The sender of these headers to a page, whom a cookie may name as well; a token that is given counts first."""
         caller = self.caller(headers)
-        if caller is not self._stranger and caller is not self._at_home:
+        if caller is not self._anonymous and caller is not self._local_user:
             return caller
         now = datetime.now(UTC)
         sign_in = self._sign_ins.find(headers, now)

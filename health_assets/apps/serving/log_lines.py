@@ -16,11 +16,11 @@ import pyarrow as pa
 from health_assets.apps.serving.line_text import shown_text
 from health_assets.core.redaction import Redaction
 from health_assets.core.settings import Settings
+from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.identity import Hasher
 from health_assets.logs.limits import Unpacking
-from health_assets.logs.plain import plain_blocks
 from health_assets.logs.stores import RawFile, find_file
 from health_assets.logs.written_lines import written_line
 from health_assets.warehouse.session import Session
@@ -82,7 +82,7 @@ def _state(file: RawFile, known: dict[str, Any], most: Unpacking) -> str:
     if known["content_digest"] is None or known["plain_bytes"] > MOST_COMPARED_BYTES:
         return CHANGED
     hasher, left, has_more = Hasher(file), known["plain_bytes"], False
-    for block in plain_blocks(file, most):
+    for block in decompressed_blocks(file, most):
         if isinstance(block, Damage):
             break
         if left:

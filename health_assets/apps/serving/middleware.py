@@ -17,7 +17,7 @@ from health_assets.apps.serving.browsers import VARY, has_page, page_for
 from health_assets.apps.serving.forms import FORM, Form, form_refusal, is_form_address, read_form
 from health_assets.apps.serving.rate_limit import RateLimit
 from health_assets.apps.serving.request_counts import NO_ROUTE, REFUSED, RequestCounts
-from health_assets.apps.serving.service import Asked, Service
+from health_assets.apps.serving.service import RequestContext, Service
 
 WELL_KNOWN = b"/.well-known/agent-health"
 AGENTS = b"/agents/"
@@ -33,7 +33,7 @@ ASKED = "health_assets.asked"
 class Messages(Protocol):
     """Answers messages of MCP clients; the SDK of which is imported only where it is wanted."""
 
-    def refusal(self, scope: Scope, asked: Asked) -> Answer | None:
+    def refusal(self, scope: Scope, asked: RequestContext) -> Answer | None:
         """The reason why a request is not read; None if it is."""
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
@@ -83,9 +83,11 @@ class Middleware:
         client = scope.get("client")
         address, headers = client[0] if client else "", scope["headers"]
         if _is_page(scope["raw_path"]):  # a cookie opens pages, and nothing of the API
-            asked = Asked(headers=headers, caller=self._auth.visitor(headers), address=address, target=_target(scope))
+            asked = RequestContext(
+                headers=headers, caller=self._auth.visitor(headers), address=address, target=_target(scope)
+            )
         else:
-            asked = Asked(headers=headers, caller=self._auth.caller(headers), address=address)
+            asked = RequestContext(headers=headers, caller=self._auth.caller(headers), address=address)
         start, counted = time.perf_counter(), _Counted(send, varies=self._has_pages and has_page(scope["raw_path"]))
         try:
             await self._handle(scope, asked, receive, counted)
@@ -102,7 +104,7 @@ class Middleware:
                     counted.size,
                 )
 
-    async def _handle(self, scope: Scope, asked: Asked, receive: Receive, send: "_Counted") -> None:
+    async def _handle(self, scope: Scope, asked: RequestContext, receive: Receive, send: "_Counted") -> None:
         is_head = scope["method"] == "HEAD"
         if (refusal := self._refusal(scope, asked)) is not None:
             await _send(refusal, send, is_head=is_head)
@@ -134,7 +136,7 @@ class Middleware:
         finally:
             send.route = getattr(routed.get("route"), "path_format", NO_ROUTE)
 
-    def _refusal(self, scope: Scope, asked: Asked) -> Answer | None:
+    def _refusal(self, scope: Scope, asked: RequestContext) -> Answer | None:
         own_address = (scope.get("server") or ("",))[0]
         if (refusal := self._auth.hosts.refusal(asked.headers, own_address, scope["http_version"])) is not None:
             return refusal
@@ -158,7 +160,7 @@ class Middleware:
             return problem(413, "a request body is not accepted", [(b"connection", b"close")])
         return None
 
-    def _document(self, scope: Scope, asked: Asked) -> tuple[str, Answer] | None:
+    def _document(self, scope: Scope, asked: RequestContext) -> tuple[str, Answer] | None:
         """The route of a document and the answer; None where something else is asked for."""
         path: bytes = scope["raw_path"]
         if not path.endswith(WELL_KNOWN):

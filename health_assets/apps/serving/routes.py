@@ -10,7 +10,7 @@ from health_assets.apps.serving import schemas
 from health_assets.apps.serving.answers import Answer, problem
 from health_assets.apps.serving.middleware import ASKED
 from health_assets.apps.serving.ordering import Order, of_now
-from health_assets.apps.serving.service import ListPage, Page, Service
+from health_assets.apps.serving.service import AgentListQuery, ListQuery, Service
 from health_assets.apps.serving.session_schemas import SessionScores
 from health_assets.scoring.verdict import ORDER
 
@@ -149,7 +149,7 @@ def routes(service: Service) -> APIRouter:
         """
         if state is not None and now is not None:
             return response_of(problem(422, "now: give state or now, not both"))
-        page = Page(chosen=state if now is None else of_now(now), offset=offset, limit=limit, order=sort)
+        page = AgentListQuery(chosen=state if now is None else of_now(now), offset=offset, limit=limit, order=sort)
         return response_of(service.agents(page, request.scope[ASKED]))
 
     @router.get(
@@ -204,7 +204,7 @@ def routes(service: Service) -> APIRouter:
         """
         return response_of(
             service.listed(
-                ListPage(name="tools", order="worst", offset=offset, limit=limit, agent_id=agent_id),
+                ListQuery(name="tools", order="worst", offset=offset, limit=limit, agent_id=agent_id),
                 request.scope[ASKED],
             )
         )
@@ -227,7 +227,7 @@ def routes(service: Service) -> APIRouter:
         """Every agent with an execution in the window; at least that much, where not all executions tell theirs."""
         return response_of(
             service.listed(
-                ListPage(name="usage", order=sort, offset=offset, limit=limit, agent_id=agent_id), request.scope[ASKED]
+                ListQuery(name="usage", order=sort, offset=offset, limit=limit, agent_id=agent_id), request.scope[ASKED]
             )
         )
 
@@ -247,7 +247,7 @@ def routes(service: Service) -> APIRouter:
         offset: Offset = 0,
     ) -> Response:
         """Every version, model and user that executions in the window name, by agent; they add up to `/usage`."""
-        page = ListPage(name="usage_breakdown", order=sort, offset=offset, limit=limit, agent_id=agent_id)
+        page = ListQuery(name="usage_breakdown", order=sort, offset=offset, limit=limit, agent_id=agent_id)
         return response_of(service.listed(page, request.scope[ASKED]))
 
     @router.get(

@@ -58,7 +58,7 @@ class CrowdedError(HealthAssetsError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class LookupResult:
     """The runs of a session, a trace, the text of a line or suggested targets, or why not.
 
     Args:
@@ -72,8 +72,8 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A request, beside what it asks for.
+class RequestContext:
+    """Who sends a request, and from where.
 
     Args:
         headers: its headers.
@@ -89,7 +89,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class AgentListQuery:
     """A request for agents of a list; `chosen` is one of `ordering.FILTERS`, None for all."""
 
     chosen: str | None
@@ -99,7 +99,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListPage:
+class ListQuery:
     """A request for items of a list.
 
     Args:
@@ -143,26 +143,26 @@ class Service:
         self._host_agent = settings.host_agent.encode() if settings.host_agent else None
         self._cache_s = math.ceil(settings.serve_refresh_s)
 
-    def document(self, agent_id: bytes, asked: Asked) -> Answer:
+    def document(self, agent_id: bytes, asked: RequestContext) -> Answer:
         """An agent's health document (source 3, section 4); 404 for one that is not known."""
         return self._shared(asked, self._document(agent_id, asked, NO_AGENT))
 
-    def host_document(self, asked: Asked) -> Answer:
+    def host_document(self, asked: RequestContext) -> Answer:
         """The health document of the agent that is configured as the host's own."""
         if self._host_agent is not None:
             return self._shared(asked, self._document(self._host_agent, asked, NO_HOST_AGENT))
         return self._shared(asked, asked.caller.refusal("documents") or problem(404, NO_HOST_AGENT))
 
-    def preflight(self, asked: Asked) -> Answer | None:
+    def preflight(self, asked: RequestContext) -> Answer | None:
         """The answer to OPTIONS for a health document; None where no other origin may read any."""
         return self._cors.preflight(asked.headers) if self._cors.is_on else None
 
-    def _shared(self, asked: Asked, made: Answer) -> Answer:
+    def _shared(self, asked: RequestContext, made: Answer) -> Answer:
         """The answer, with what browsers on other origins need to read it."""
         made.headers.extend(self._cors.headers(asked.headers))
         return made
 
-    def agents(self, page: Page, asked: Asked) -> Answer:
+    def agents(self, page: AgentListQuery, asked: RequestContext) -> Answer:
         """A page of agents in the order that is asked for."""
         snapshot, view = self._open(asked, "read"), asked.caller.view
         if isinstance(snapshot, Answer):
@@ -180,7 +180,7 @@ class Service:
         body = dumps(head)[:-1] + b',"agents":[' + items + b"]}"
         return self._answer(asked, body, snapshot, outdated_items)
 
-    def agent(self, agent_id: bytes, asked: Asked) -> Answer:
+    def agent(self, agent_id: bytes, asked: RequestContext) -> Answer:
         """An agent's score with everything behind it."""
         snapshot, view = self._open(asked, "read"), asked.caller.view
         if isinstance(snapshot, Answer):
@@ -191,7 +191,7 @@ class Service:
         score = dumps(snapshot.explain(place, is_full_view=view.is_full))
         return self._answer(asked, score, snapshot, outdated_items)
 
-    def models(self, asked: Asked) -> Answer:
+    def models(self, asked: RequestContext) -> Answer:
         """Every model's rolling health, by name (source 4)."""
         snapshot = self._open_aggregates(asked)
         if isinstance(snapshot, Answer):
@@ -204,7 +204,7 @@ class Service:
         ]
         return self._answer(asked, dumps({"hour": snapshot.model_hour.isoformat(), "models": models}), snapshot)
 
-    def listed(self, page: ListPage, asked: Asked) -> Answer:
+    def listed(self, page: ListQuery, asked: RequestContext) -> Answer:
         """A page of tools or of usage; a personal agent's are for who sees all alone."""
         snapshot, view = self._open(asked, "read"), asked.caller.view
         if isinstance(snapshot, Answer):
@@ -215,7 +215,7 @@ class Service:
         head = {**listing.head(view), "total": total, "offset": page.offset, "limit": page.limit}
         return self._answer(asked, dumps(head)[:-1] + b',"%s":[' % page.name.encode() + items + b"]}", snapshot)
 
-    def best_model(self, names: list[str], asked: Asked) -> Answer:
+    def best_model(self, names: list[str], asked: RequestContext) -> Answer:
         """The candidate with the highest score (source 4, best_model); of equal ones the first.
 
         Args:
@@ -236,7 +236,7 @@ class Service:
         }
         return self._answer(asked, dumps(body), snapshot)
 
-    async def session(self, session_id: str, asked: Asked) -> Answer:
+    async def session(self, session_id: str, asked: RequestContext) -> Answer:
         """A session's scores; waits for a reader. One that the caller may not see looks like one that is not there."""
         if (refusal := asked.caller.refusal("read")) is not None:
             return refusal
@@ -251,7 +251,7 @@ class Service:
         body, cache = found.body_for(asked.caller.view), b"private, max-age=%d" % self._cache_s
         return self._varied(answer(asked.headers, body, last_modified=found.read_at, cache=cache))
 
-    async def runs(self, session_id: str, until: datetime | None, asked: Asked) -> Reply:
+    async def runs(self, session_id: str, until: datetime | None, asked: RequestContext) -> LookupResult:
         """The runs of a session by the end of an hour, for its page; waits for a reader.
 
         Args:
@@ -260,20 +260,20 @@ class Service:
             asked: the request.
         """
         if asked.caller.refusal("read") is not None:
-            return Reply()
+            return LookupResult()
         return await self._reply(Question(session_id, True, until), asked)
 
-    async def line(self, source_file: str, number: int, asked: Asked) -> Reply:
+    async def line(self, source_file: str, number: int, asked: RequestContext) -> LookupResult:
         """The text of a line of a raw log, for its page; waits for a reader."""
         if asked.caller.refusal("read") is not None or not asked.caller.view.shows_texts:
-            return Reply()
+            return LookupResult()
         return await self._reply(LineQuestion(source_file, number), asked)
 
-    async def trace(self, question: TraceQuestion, asked: Asked) -> Reply:
+    async def trace(self, question: TraceQuestion, asked: RequestContext) -> LookupResult:
         """A run with what happened inside it, for its page; waits for a reader."""
-        return Reply() if asked.caller.refusal("read") is not None else await self._reply(question, asked)
+        return LookupResult() if asked.caller.refusal("read") is not None else await self._reply(question, asked)
 
-    async def suggestions(self, agent_id: str | None, days: int, asked: Asked) -> Reply:
+    async def suggestions(self, agent_id: str | None, days: int, asked: RequestContext) -> LookupResult:
         """The suggested targets of all agents, of which the caller may not see each; waits for a reader.
 
         Args:
@@ -282,20 +282,20 @@ class Service:
             asked: the request.
         """
         if asked.caller.refusal("read") is not None:
-            return Reply()
+            return LookupResult()
         return await self._reply(SuggestionQuestion(agent_id, days), asked)
 
-    async def _reply(self, question: AnyQuestion, asked: Asked) -> Reply:
+    async def _reply(self, question: AnyQuestion, asked: RequestContext) -> LookupResult:
         """The answer to a question, or why there is none now."""
         try:
             found = await self._look_up(question, asked)
         except CrowdedError as error:
-            return Reply(why_not=str(error))
+            return LookupResult(why_not=str(error))
         except ReaderError as error:
-            return Reply(why_not=SENTENCES[error.kind])
-        return Reply(None if found is None else json.loads(found.body))
+            return LookupResult(why_not=SENTENCES[error.kind])
+        return LookupResult(None if found is None else json.loads(found.body))
 
-    async def _look_up(self, question: AnyQuestion, asked: Asked) -> SessionAnswer | None:
+    async def _look_up(self, question: AnyQuestion, asked: RequestContext) -> SessionAnswer | None:
         """The answer to a question; None where there is none that the caller may see.
 
         Raises:
@@ -313,7 +313,7 @@ class Service:
                 self._work.give_back(client)
         return found if found is not None and found.is_visible(asked.caller.view) else None
 
-    def status(self, asked: Asked) -> dict[str, Any]:
+    def status(self, asked: RequestContext) -> dict[str, Any]:
         """The age of the data, for everybody; its amount, for those who may read it."""
         snapshot, caller = self._refresher.snapshot, asked.caller
         may_count = caller.refusal("read") is None
@@ -328,7 +328,7 @@ class Service:
             ),
         }
 
-    def metrics(self, asked: Asked) -> Answer:
+    def metrics(self, asked: RequestContext) -> Answer:
         """The page for Prometheus, also while there is no data yet."""
         if (refusal := self._aggregates_refusal(asked, NO_METRICS)) is not None:
             return refusal
@@ -351,7 +351,7 @@ class Service:
             return problem(503, sentence)
         return short({"status": "ready"})
 
-    def _document(self, agent_id: bytes, asked: Asked, where_none: str) -> Answer:
+    def _document(self, agent_id: bytes, asked: RequestContext, where_none: str) -> Answer:
         snapshot, view = self._open(asked, "documents"), asked.caller.view
         if isinstance(snapshot, Answer):
             return snapshot
@@ -360,24 +360,28 @@ class Service:
             return problem(404, where_none)
         return self._answer(asked, snapshot.document(place, is_full_view=view.is_full), snapshot, outdated_document)
 
-    def _open(self, asked: Asked, role: Role) -> Snapshot | Answer:
+    def _open(self, asked: RequestContext, role: Role) -> Snapshot | Answer:
         """The data, or why the caller does not get it."""
         if (refusal := asked.caller.refusal(role)) is not None:
             return refusal
         return self._refresher.snapshot or self._not_ready()
 
-    def _open_aggregates(self, asked: Asked) -> Snapshot | Answer:
+    def _open_aggregates(self, asked: RequestContext) -> Snapshot | Answer:
         """The same for what is measured over the agents of all teams."""
         return self._aggregates_refusal(asked, NO_AGGREGATES) or self._open(asked, "read")
 
-    def _aggregates_refusal(self, asked: Asked, why_not_for_teams: str) -> Answer | None:
+    def _aggregates_refusal(self, asked: RequestContext, why_not_for_teams: str) -> Answer | None:
         """The reason why the caller may not see what is of all teams; None if it may."""
         if (refusal := asked.caller.refusal("read")) is not None:
             return refusal
         return None if asked.caller.view.teams is None else problem(403, why_not_for_teams)
 
     def _answer(
-        self, asked: Asked, body: bytes, snapshot: Snapshot, when_outdated: Callable[[bytes], bytes] | None = None
+        self,
+        asked: RequestContext,
+        body: bytes,
+        snapshot: Snapshot,
+        when_outdated: Callable[[bytes], bytes] | None = None,
     ) -> Answer:
         """An answer from memory.
 

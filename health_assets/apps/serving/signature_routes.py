@@ -16,7 +16,7 @@ from health_assets.apps.serving.routes import (
     AgentId,
     response_of,
 )
-from health_assets.apps.serving.service import Asked, Service
+from health_assets.apps.serving.service import RequestContext, Service
 from health_assets.core.signature_names import KEYS_PATH, SUFFIX
 
 CONDITIONS = frozenset({b"if-none-match", b"if-modified-since"})
@@ -64,6 +64,6 @@ def signature_routes(service: Service, signer: DocumentSigner) -> APIRouter:
     return router
 
 
-def _unconditional(request: Request) -> Asked:
-    asked: Asked = request.scope[ASKED]
+def _unconditional(request: Request) -> RequestContext:
+    asked: RequestContext = request.scope[ASKED]
     return replace(asked, headers=[header for header in asked.headers if header[0] not in CONDITIONS])

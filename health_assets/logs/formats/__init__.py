@@ -45,8 +45,8 @@ from health_assets.logs.formats.declaration import Declaration
 from health_assets.logs.formats.foreign_lines import UTF_16, Line, Source, is_utf_16, rejected
 from health_assets.logs.formats.format_settings import settings_of
 from health_assets.logs.formats.opening import Opening
-from health_assets.logs.looks import look_of
 from health_assets.logs.stores import RawFile
+from health_assets.logs.unknown_formats import hint_of
 
 Reader = Callable[[Source], Iterator[Line]]
 
@@ -293,7 +293,7 @@ def _private_reader(opening: Opening, own: Sequence[Declaration]) -> Reader | No
 
 def _unknown(source: Source, head: bytes) -> Iterator[Line]:
     """The whole file is one rejected record, however many lines it has."""
-    reason = f"no reader knows what this file holds; it {look_of(head)} (known formats: health-assets formats)"
+    reason = f"no reader knows what this file holds; it {hint_of(head)} (known formats: health-assets formats)"
     yield from _refused(source, reason)
 
 

@@ -11,10 +11,10 @@ from itertools import groupby
 
 from health_assets.logs.formats.agent_log_turns import LoggedSession
 from health_assets.logs.formats.agent_logs import Event, Events, events_of_document, events_of_lines
-from health_assets.logs.formats.claude_code_logs import ClaudeCodeSession
-from health_assets.logs.formats.codex_logs import CodexSession
+from health_assets.logs.formats.claude_code_otel import ClaudeCodeSession
+from health_assets.logs.formats.codex_otel import CodexSession
 from health_assets.logs.formats.foreign_lines import Line, Source, rejected
-from health_assets.logs.formats.gemini_cli_logs import GeminiCliSession
+from health_assets.logs.formats.gemini_cli_otel import GeminiCliSession
 from health_assets.logs.json_values import as_name
 
 SESSIONS: dict[str, type[LoggedSession]] = {

@@ -1,7 +1,7 @@
 """Turns and calls of a session that is known by its OpenTelemetry logs, as events of any coding agent complete them.
 
-What belongs here: what all agents share. What does not: which event of an agent says what (`claude_code_logs`,
-`codex_logs`, `gemini_cli_logs`), what a turn is (`coding_turns`), and how events are written (`agent_logs`).
+What belongs here: what all agents share. What does not: which event of an agent says what (`claude_code_otel`,
+`codex_otel`, `gemini_cli_otel`), what a turn is (`coding_turns`), and how events are written (`agent_logs`).
 
 No event tells that an agent handed back. So a turn ended where the last thing that is known of it is an answer of a
 model, with no tool at work, or a failed call of a model.

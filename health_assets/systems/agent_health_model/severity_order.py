@@ -36,7 +36,7 @@ def with_now(agents: ir.Table, session: Session, hours: HourRange) -> ir.Table:
 
 
 def with_verdict(agents: ir.Table) -> ir.Table:
-    """Add `verdict`, one of `ORDER`, and `severity_order`, the place in a list, to rows of `agent_health`.
+    """Add `verdict`, one of `ORDER`, and `urgency`, the place in a list, to rows of `agent_health`.
 
     Where the rows say what each agent does now (`with_now`), that comes first.
     """

@@ -5,13 +5,13 @@ from sqlmodel import SQLModel
 from health_assets.schema.columns import Hourly, Windowed, count, number, text
 
 
-class OfAgent(SQLModel):
+class AgentRowFact(SQLModel):
     """The key of usage by agent."""
 
     agent_id: str = text("Agent with an execution or a cancelled run in that time.", key=True)
 
 
-class OfPart(OfAgent):
+class OfPart(AgentRowFact):
     """The key of usage by agent, version, model and user."""
 
     agent_version: str = text("Version that ran; empty where executions name none.", key=True)
@@ -59,7 +59,7 @@ class UsageComponent(Sums, OfPart, Hourly, table=True):
     __tablename__ = "usage_components"
 
 
-class AgentUsage(WindowSums, OfAgent, Windowed, table=True):
+class AgentUsage(WindowSums, AgentRowFact, Windowed, table=True):
     """Tokens and cost of every agent that ran in the window; at least that much, where not all tell theirs."""
 
     __tablename__ = "agent_usage"

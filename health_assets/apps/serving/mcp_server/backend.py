@@ -16,7 +16,7 @@ from health_assets.apps.serving.history.updater import Updater
 from health_assets.apps.serving.pages.changing import Changes
 from health_assets.apps.serving.pages.page_service import NothingYetError, Pages
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
-from health_assets.apps.serving.service import Asked, Service
+from health_assets.apps.serving.service import RequestContext, Service
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.formatting import counted
 from health_assets.core.settings import Settings
@@ -48,7 +48,7 @@ class Backend:
     service: Service
     changes: Changes
 
-    async def find(self, asked: Asked, find: Callable[[ScopedHistory], T], hour: str | None = None) -> T:
+    async def find(self, asked: RequestContext, find: Callable[[ScopedHistory], T], hour: str | None = None) -> T:
         """Something that is found in what the caller sees, in a thread.
 
         Args:
@@ -61,7 +61,7 @@ class Backend:
         """
         return await run_in_threadpool(self._found, asked, find, hour)
 
-    def _found(self, asked: Asked, find: Callable[[ScopedHistory], T], hour: str | None) -> T:
+    def _found(self, asked: RequestContext, find: Callable[[ScopedHistory], T], hour: str | None) -> T:
         require_read(asked)
         try:
             return self.pages.seen(asked, find, hour)
@@ -84,7 +84,7 @@ class Backend:
         return f"{self.settings.pages_url.rstrip('/')}{path}{hour}"
 
 
-def require_read(asked: Asked) -> None:
+def require_read(asked: RequestContext) -> None:
     """Refuse a caller who may not read.
 
     Raises:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from health_assets.apps.serving.mcp_server.backend import Backend, require_read
 from health_assets.apps.serving.mcp_server.bounded import bounded
 from health_assets.apps.serving.mcp_server.tools import TOOLS
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.formatting import nearest
 
@@ -34,7 +34,7 @@ class Called:
 
 
 async def call(
-    backend: Backend, asked: Asked, name: str, arguments: Mapping[str, Any], on_fault: Callable[[str], None]
+    backend: Backend, asked: RequestContext, name: str, arguments: Mapping[str, Any], on_fault: Callable[[str], None]
 ) -> Called:
     """Call a tool.
 

@@ -16,7 +16,7 @@ from health_assets.apps.serving.mcp_server.fleet_tools import known_agents, no_a
 from health_assets.apps.serving.pages.data_page import WantedData, data_page
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.silences_page import Draft
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.formats import DESCRIPTIONS
 from health_assets.logs.formats.format_settings import FormatSettings
@@ -61,7 +61,7 @@ class SilenceArguments(Arguments):
     reason: str = Field(max_length=500, description="Why, for people who look at the list of silences.")
 
 
-async def data_quality(backend: Backend, asked: Asked, wanted: DataQualityArguments) -> dict[str, Any]:
+async def data_quality(backend: Backend, asked: RequestContext, wanted: DataQualityArguments) -> dict[str, Any]:
     """Whether the data is complete: failed checks, rejected lines, missing and late hours."""
 
     def found(look: ScopedHistory) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _reason(one: dict[str, Any]) -> dict[str, Any]:
     return {**counts, "samples": [only(sample, OF_SAMPLE) for sample in one["samples"]]}
 
 
-async def formats(backend: Backend, asked: Asked, _: FormatsArguments) -> dict[str, Any]:
+async def formats(backend: Backend, asked: RequestContext, _: FormatsArguments) -> dict[str, Any]:
     """The formats of logs that are read, and what becomes of each."""
     require_read(asked)
     own = await run_in_threadpool(lambda: FormatSettings.of(backend.settings).own)
@@ -101,7 +101,7 @@ async def formats(backend: Backend, asked: Asked, _: FormatsArguments) -> dict[s
     }
 
 
-async def suggest_targets(backend: Backend, asked: Asked, wanted: SuggestTargetsArguments) -> dict[str, Any]:
+async def suggest_targets(backend: Backend, asked: RequestContext, wanted: SuggestTargetsArguments) -> dict[str, Any]:
     """Targets that follow from what was usual, to review."""
 
     def require_agent(look: ScopedHistory) -> None:
@@ -134,7 +134,7 @@ async def suggest_targets(backend: Backend, asked: Asked, wanted: SuggestTargets
     return await backend.find(asked, seen)
 
 
-async def silence(backend: Backend, asked: Asked, wanted: SilenceArguments) -> dict[str, Any]:
+async def silence(backend: Backend, asked: RequestContext, wanted: SilenceArguments) -> dict[str, Any]:
     """Add a silence."""
     draft = Draft(
         agents="\n".join(wanted.agents), rules=tuple(wanted.rules), start=wanted.start, until=wanted.until,

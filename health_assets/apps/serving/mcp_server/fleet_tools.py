@@ -17,7 +17,7 @@ from health_assets.apps.serving.pages import fleet_page, incidents_page, release
 from health_assets.apps.serving.pages.agent_page import NoAgentError, WantedOfAgent, agent_page
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.usage_sums import SUMS
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.formatting import nearest
 from health_assets.core.hours import HOUR, HourRange
@@ -105,7 +105,7 @@ class AlertsArguments(Arguments):
     hour: Hour = None
 
 
-async def fleet(backend: Backend, asked: Asked, wanted: FleetArguments) -> dict[str, Any]:
+async def fleet(backend: Backend, asked: RequestContext, wanted: FleetArguments) -> dict[str, Any]:
     """The agents, the most urgent first, and counts of all of them."""
 
     def found(look: ScopedHistory) -> dict[str, Any]:
@@ -135,7 +135,7 @@ async def fleet(backend: Backend, asked: Asked, wanted: FleetArguments) -> dict[
     return await backend.find(asked, found, wanted.hour)
 
 
-async def agent(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[str, Any]:
+async def agent(backend: Backend, asked: RequestContext, wanted: AgentArguments) -> dict[str, Any]:
     """One agent: its health document, its scores, what it does now and what changed."""
 
     def found(look: ScopedHistory) -> dict[str, Any]:
@@ -170,7 +170,7 @@ async def agent(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[
     return await backend.find(asked, found, wanted.hour)
 
 
-async def why(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[str, Any]:
+async def why(backend: Backend, asked: RequestContext, wanted: AgentArguments) -> dict[str, Any]:
     """The points that an agent lost, and the lines of its logs behind them."""
 
     def found(look: ScopedHistory) -> dict[str, Any]:
@@ -193,7 +193,7 @@ async def why(backend: Backend, asked: Asked, wanted: AgentArguments) -> dict[st
     return await backend.find(asked, found, wanted.hour)
 
 
-async def releases(backend: Backend, asked: Asked, wanted: ReleasesArguments) -> dict[str, Any]:
+async def releases(backend: Backend, asked: RequestContext, wanted: ReleasesArguments) -> dict[str, Any]:
     """New versions and models beside what ran before them, the worst first."""
 
     def found(look: ScopedHistory) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _release(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def tools(backend: Backend, asked: Asked, wanted: ToolsArguments) -> dict[str, Any]:
+async def tools(backend: Backend, asked: RequestContext, wanted: ToolsArguments) -> dict[str, Any]:
     """Tools by their share of failures, the worst first."""
 
     def found(look: ScopedHistory) -> dict[str, Any]:
@@ -242,7 +242,7 @@ async def tools(backend: Backend, asked: Asked, wanted: ToolsArguments) -> dict[
     return await backend.find(asked, found, wanted.hour)
 
 
-async def usage(backend: Backend, asked: Asked, wanted: UsageArguments) -> dict[str, Any]:
+async def usage(backend: Backend, asked: RequestContext, wanted: UsageArguments) -> dict[str, Any]:
     """Tokens and cost of the window, or of the last 30 days by day."""
 
     def found(look: ScopedHistory) -> dict[str, Any]:
@@ -267,7 +267,7 @@ async def usage(backend: Backend, asked: Asked, wanted: UsageArguments) -> dict[
     return await backend.find(asked, found, wanted.hour)
 
 
-async def alerts(backend: Backend, asked: Asked, wanted: AlertsArguments) -> dict[str, Any]:
+async def alerts(backend: Backend, asked: RequestContext, wanted: AlertsArguments) -> dict[str, Any]:
     """Open and recently closed incidents."""
 
     def found(look: ScopedHistory) -> dict[str, Any]:

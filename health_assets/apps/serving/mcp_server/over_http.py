@@ -20,7 +20,7 @@ from health_assets.apps.serving.hosts import AllowedHosts
 from health_assets.apps.serving.mcp_server.backend import Backend
 from health_assets.apps.serving.mcp_server.protocol import Context, mcp_server
 from health_assets.apps.serving.middleware import ASKED
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 
 MOST_BYTES = 64 * 1024
 JSON_TYPE = b"application/json"
@@ -49,7 +49,7 @@ class McpOverHttp:
         async with self._manager.run():
             yield
 
-    def refusal(self, scope: Scope, asked: Asked) -> Answer | None:
+    def refusal(self, scope: Scope, asked: RequestContext) -> Answer | None:
         """The reason why a request is not read; None if it is."""
         if scope["method"] != "POST":
             return problem(405, "only POST is answered", [(b"allow", b"POST"), CLOSES])
@@ -70,9 +70,9 @@ class McpOverHttp:
         return None
 
 
-def _asked(context: Context) -> Asked:
+def _asked(context: Context) -> RequestContext:
     assert context.request is not None
-    asked: Asked = context.request.scope[ASKED]
+    asked: RequestContext = context.request.scope[ASKED]
     return asked
 
 

@@ -25,7 +25,7 @@ from health_assets.apps.serving.pages.changing import Changes
 from health_assets.apps.serving.pages.page_service import Pages
 from health_assets.apps.serving.refresher import Refresher
 from health_assets.apps.serving.request_counts import RequestCounts
-from health_assets.apps.serving.service import Asked, Service
+from health_assets.apps.serving.service import RequestContext, Service
 from health_assets.apps.serving.sessions import Sessions
 from health_assets.apps.serving.startup_publishing import StartupPublishing
 from health_assets.apps.serving.tokens import Role
@@ -61,8 +61,8 @@ def serve_stdio(settings: Settings, role: Role, user: str, on_fault: Callable[[s
         service=_service(read, sessions, on_fault),
         changes=Changes(settings, updater, pages, on_fault),
     )
-    caller = Caller(name=user, standing=role, view=AccessScope(is_full=role == "operate", is_operators=True))
-    asked = Asked(headers=[], caller=caller)
+    caller = Caller(name=user, standing=role, view=AccessScope(is_full=role == "operate", is_local_user=True))
+    asked = RequestContext(headers=[], caller=caller)
     publishing = StartupPublishing(settings, on_fault)
     publishing.start()
     updater.start()
@@ -87,7 +87,7 @@ def _service(settings: Settings, sessions: Sessions, on_fault: Callable[[str], N
     return Service(settings, auth, refresher, sessions, Metrics(settings, refresher, RequestCounts()))
 
 
-async def _serve(backend: Backend, asked: Asked, on_fault: Callable[[str], None]) -> None:
+async def _serve(backend: Backend, asked: RequestContext, on_fault: Callable[[str], None]) -> None:
     server = mcp_server(backend, lambda _: asked, on_fault)
     async with stdio_server() as (messages, answers):
         await server.run(messages, answers, server.create_initialization_options())

@@ -14,13 +14,13 @@ from health_assets import __version__
 from health_assets.apps.serving.mcp_server.backend import Backend
 from health_assets.apps.serving.mcp_server.calls import call
 from health_assets.apps.serving.mcp_server.tools import INSTRUCTIONS, TOOLS, Tool
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 
 Context = ServerRequestContext[Any, Any]
 
 
 def mcp_server(
-    backend: Backend, asked_of: Callable[[Context], Asked], on_fault: Callable[[str], None]
+    backend: Backend, asked_of: Callable[[Context], RequestContext], on_fault: Callable[[str], None]
 ) -> Server[dict[str, Any]]:
     """The server.
 

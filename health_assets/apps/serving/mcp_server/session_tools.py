@@ -15,7 +15,7 @@ from health_assets.apps.serving.mcp_server.bounded import only
 from health_assets.apps.serving.pages import sessions_page
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.session_page import NoSessionError, Wanted, session_page
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import parse_hour
 
@@ -58,7 +58,7 @@ class TraceArguments(Arguments):
     hour: Hour = None
 
 
-async def sessions(backend: Backend, asked: Asked, wanted: SessionsArguments) -> dict[str, Any]:
+async def sessions(backend: Backend, asked: RequestContext, wanted: SessionsArguments) -> dict[str, Any]:
     """Sessions of the last hours, by their newest scores."""
 
     def found(look: ScopedHistory) -> dict[str, Any]:
@@ -79,7 +79,7 @@ async def sessions(backend: Backend, asked: Asked, wanted: SessionsArguments) ->
     return await backend.find(asked, found, wanted.hour)
 
 
-async def session(backend: Backend, asked: Asked, wanted: SessionArguments) -> dict[str, Any]:
+async def session(backend: Backend, asked: RequestContext, wanted: SessionArguments) -> dict[str, Any]:
     """Both scores of a session and its traces, the riskiest first."""
 
     def chosen(look: ScopedHistory, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ async def session(backend: Backend, asked: Asked, wanted: SessionArguments) -> d
     return await _of_session(backend, asked, wanted, chosen)
 
 
-async def trace(backend: Backend, asked: Asked, wanted: TraceArguments) -> dict[str, Any]:
+async def trace(backend: Backend, asked: RequestContext, wanted: TraceArguments) -> dict[str, Any]:
     """The steps of a trace: the calls of tools and models inside its run, in order."""
 
     def chosen(look: ScopedHistory, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _step(call: Mapping[str, Any], traces: list[Mapping[str, Any]]) -> dict[str,
 
 async def _of_session(
     backend: Backend,
-    asked: Asked,
+    asked: RequestContext,
     wanted: SessionArguments | TraceArguments,
     choose: Callable[[ScopedHistory, Mapping[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:

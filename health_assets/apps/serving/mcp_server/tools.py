@@ -11,8 +11,8 @@ from health_assets.apps.serving.auth import Caller
 from health_assets.apps.serving.mcp_server import data_tools, fleet_tools, session_tools
 from health_assets.apps.serving.mcp_server.arguments import Arguments
 from health_assets.apps.serving.mcp_server.backend import Backend
-from health_assets.apps.serving.pages.signing import may_operate
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.pages.signing import is_unrestricted_operator
+from health_assets.apps.serving.service import RequestContext
 
 INSTRUCTIONS = (
     "The health of AI agents by the hour, from their logs. Scores are from 0 to 100 points, times are UTC, `as_of` is "
@@ -37,12 +37,12 @@ class Tool:
     name: str
     description: str
     arguments: type[Arguments]
-    run: Callable[[Backend, Asked, Any], Awaitable[dict[str, Any]]]
+    run: Callable[[Backend, RequestContext, Any], Awaitable[dict[str, Any]]]
     is_change: bool = False
 
     def is_offered(self, caller: Caller) -> bool:
         """Whether a caller may use it."""
-        return caller.refusal("read") is None and (not self.is_change or may_operate(caller))
+        return caller.refusal("read") is None and (not self.is_change or is_unrestricted_operator(caller))
 
 
 TOOLS = {

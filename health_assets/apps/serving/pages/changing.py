@@ -25,10 +25,10 @@ from health_assets.apps.serving.pages.page_service import Pages
 from health_assets.apps.serving.pages.signing import (
     OLD_FORM,
     SIGN_IN_AGAIN,
-    is_of_session,
+    has_valid_csrf,
+    is_unrestricted_operator,
     led_to,
-    may_change,
-    may_operate,
+    may_submit_forms,
     sign_in_page,
 )
 from health_assets.apps.serving.pages.silences_page import (
@@ -38,7 +38,7 @@ from health_assets.apps.serving.pages.silences_page import (
     known_silences,
     silences_page,
 )
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.settings import Settings
 
@@ -81,7 +81,7 @@ class Changes:
         self._on_fault = on_fault
         self._turn = threading.Lock()
 
-    def add_silence(self, asked: Asked, form: Form) -> Answer:
+    def add_silence(self, asked: RequestContext, form: Form) -> Answer:
         """Add the silence that a form asks for."""
         if (refusal := self._refusal(asked, form)) is not None:
             return refusal
@@ -102,13 +102,13 @@ class Changes:
             return self._shown(asked, draft, made)
         return led_to(f"{SILENCES}?done={made}")
 
-    def silence(self, asked: Asked, draft: Draft) -> Silence:
+    def silence(self, asked: RequestContext, draft: Draft) -> Silence:
         """Add a silence for a caller who sends no form.
 
         Raises:
             HealthAssetsError: the caller may not, the silence cannot be, it is of every agent, or it cannot be written.
         """
-        if not may_operate(asked.caller):
+        if not is_unrestricted_operator(asked.caller):
             raise HealthAssetsError(MAY_NOT)
         silence = draft.silence(asked.caller.name or "")
         if self._pages.seen(asked, lambda look: is_everything(look, draft)):
@@ -119,7 +119,7 @@ class Changes:
         return replace(silence, silence_id=made)
 
     def _silenced(
-        self, asked: Asked, draft: Draft, silence: Silence, again: tuple[str, list[tuple[str, str]]] | None
+        self, asked: RequestContext, draft: Draft, silence: Silence, again: tuple[str, list[tuple[str, str]]] | None
     ) -> str | Refused:
         """Write a silence and wait until the history shows it; gives its id, or why it was not made."""
         wanted = {
@@ -135,7 +135,7 @@ class Changes:
             self._updater.catch_up(lambda history: _has(history, made, is_ended=False), SHOWN_WITHIN_S)
         return made
 
-    def end_silence(self, asked: Asked, form: Form) -> Answer:
+    def end_silence(self, asked: RequestContext, form: Form) -> Answer:
         """End the silence that a form names."""
         if (refusal := self._refusal(asked, form)) is not None:
             return refusal
@@ -153,18 +153,18 @@ class Changes:
         self._updater.catch_up(lambda history: _has(history, made, is_ended=True), SHOWN_WITHIN_S)
         return led_to(f"{SILENCES}?done={made}")
 
-    def _refusal(self, asked: Asked, form: Form) -> Answer | None:
+    def _refusal(self, asked: RequestContext, form: Form) -> Answer | None:
         """The reason for which the caller may not change anything by this form; None where it may."""
         caller = asked.caller
         if caller.csrf is None:
             return self._pages.alone(asked, sign_in_page(SIGN_IN_AGAIN, SILENCES, status=401, is_wrong=True))
-        if not is_of_session(caller, form):
+        if not has_valid_csrf(caller, form):
             return self._pages.alone(asked, _sorry(OLD_FORM))
-        return None if may_change(caller) else self._pages.alone(asked, _sorry(MAY_NOT))
+        return None if may_submit_forms(caller) else self._pages.alone(asked, _sorry(MAY_NOT))
 
     def _made(
         self,
-        asked: Asked,
+        asked: RequestContext,
         what: str,
         request: dict[str, Any],
         details: dict[str, Any],
@@ -194,7 +194,7 @@ class Changes:
         finally:
             self._turn.release()
 
-    def _shown(self, asked: Asked, draft: Draft, refused: Refused) -> Answer:
+    def _shown(self, asked: RequestContext, draft: Draft, refused: Refused) -> Answer:
         return self._pages.answer(asked, lambda look: silences_page(look, draft, refused), hour=None, how="html")
 
 

@@ -102,10 +102,10 @@ def _visible(look: ScopedHistory, rows: pa.Table) -> pa.Table:
     return pa.concat_tables([agents, others])
 
 
-def hushed_among(incidents: pa.Table) -> pa.Array:
+def silenced_among(incidents: pa.Table) -> pa.Array:
     """Ids of the incidents of which nobody is told while a silence lasts."""
-    is_hushed = pc.and_(pc.is_valid(incidents.column("silenced_by")), pc.is_null(incidents.column("unsilenced_at")))
-    return incidents.filter(is_hushed).column("incident_id").combine_chunks()
+    is_silenced = pc.and_(pc.is_valid(incidents.column("silenced_by")), pc.is_null(incidents.column("unsilenced_at")))
+    return incidents.filter(is_silenced).column("incident_id").combine_chunks()
 
 
 def deliveries_of(look: ScopedHistory, incident_ids: Collection[str]) -> dict[str, list[dict[str, Any]]]:
@@ -114,21 +114,21 @@ def deliveries_of(look: ScopedHistory, incident_ids: Collection[str]) -> dict[st
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     if rows is None or incidents is None or not rows.num_rows or not incident_ids:
         return found
-    hushed = set(hushed_among(incidents).to_pylist())
+    silenced = set(silenced_among(incidents).to_pylist())
     wanted = pc.is_in(rows.column("incident_id"), value_set=pa.array(list(incident_ids), pa.string()))
     rows = _by_then(look, rows.filter(wanted), "written_at")
     for row in rows.sort_by(
         [("written_at", "ascending"), ("event", "descending"), ("channel", "ascending")]
     ).to_pylist():
-        found[row["incident_id"]].append(_delivery(row, is_hushed=row["incident_id"] in hushed))
+        found[row["incident_id"]].append(_delivery(row, is_silenced=row["incident_id"] in silenced))
     return found
 
 
-def _delivery(row: Mapping[str, Any], *, is_hushed: bool) -> dict[str, Any]:
+def _delivery(row: Mapping[str, Any], *, is_silenced: bool) -> dict[str, Any]:
     """A notice to one channel, and how it stands."""
     if row["delivered_at"] is not None:
         state = "delivered"
-    elif is_hushed or row["hushed_by"] is not None:
+    elif is_silenced or row["silenced_by"] is not None:
         state = "silenced"
     else:
         state = "failed" if row["last_error"] else "waiting"

@@ -18,9 +18,9 @@ from health_assets.apps.serving.pages.incident_rows import (
     URGENCY,
     as_of,
     deliveries_of,
-    hushed_among,
     judged_to,
     seen_incidents,
+    silenced_among,
     told_of,
 )
 from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, pages_of
@@ -178,10 +178,10 @@ def _undelivered(look: ScopedHistory, seen: pa.Table) -> list[dict[str, Any]]:
     rows = look.history.whole("deliveries")
     if rows is None or not rows.num_rows or not seen.num_rows:
         return []
-    is_waiting = pc.and_(pc.is_null(rows.column("delivered_at")), pc.is_null(rows.column("hushed_by")))
+    is_waiting = pc.and_(pc.is_null(rows.column("delivered_at")), pc.is_null(rows.column("silenced_by")))
     of_these = pc.is_in(rows.column("incident_id"), value_set=seen.column("incident_id").combine_chunks())
-    is_hushed = pc.is_in(rows.column("incident_id"), value_set=hushed_among(seen))
-    waiting = rows.filter(pc.and_(pc.and_(is_waiting, of_these), pc.invert(is_hushed)))
+    is_silenced = pc.is_in(rows.column("incident_id"), value_set=silenced_among(seen))
+    waiting = rows.filter(pc.and_(pc.and_(is_waiting, of_these), pc.invert(is_silenced)))
     counted = waiting.group_by("channel").aggregate([("incident_id", "count"), ("last_error", "max")])
     return [
         {"channel": one["channel"], "notices": one["incident_id_count"], "last_error": one["last_error_max"]}

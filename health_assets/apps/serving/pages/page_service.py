@@ -22,8 +22,8 @@ from health_assets.apps.serving.pages.page import HTML, Format, Page
 from health_assets.apps.serving.pages.rendering import prepare
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.apps.serving.pages.sent_pages import SentPages
-from health_assets.apps.serving.pages.signing import MAY_READ_NOTHING, may_change, own_page, sign_in_page
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.pages.signing import MAY_READ_NOTHING, may_submit_forms, own_page, sign_in_page
+from health_assets.apps.serving.service import RequestContext
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import parse_hour
 from health_assets.core.settings import Settings
@@ -85,7 +85,7 @@ class Pages:
         self._rules = CurrentRules(settings)
         self._sent = SentPages()
 
-    def answer(self, asked: Asked, make: Make, *, hour: str | None, how: Format) -> Answer:
+    def answer(self, asked: RequestContext, make: Make, *, hour: str | None, how: Format) -> Answer:
         """The page that `make` makes of what the caller sees.
 
         Args:
@@ -115,7 +115,7 @@ class Pages:
             self._sent.note(_page_asked(asked, how), made_of, dict(made.headers)[b"etag"])
         return made
 
-    def _unchanged(self, asked: Asked, how: Format, made_of: tuple[Any, ...]) -> Answer | None:
+    def _unchanged(self, asked: RequestContext, how: Format, made_of: tuple[Any, ...]) -> Answer | None:
         """The answer to who has a page already that would be the same again; None where it has to be made to know."""
         tag, now = self._sent.tag_of(_page_asked(asked, how), made_of), datetime.now(UTC)
         has_tag = any(name == b"if-none-match" for name, _ in asked.headers)
@@ -131,7 +131,7 @@ class Pages:
             rules = self._rules.now().rules.fingerprint
         return history.version, history.missing, rules, datetime.now(UTC).replace(second=0, microsecond=0)
 
-    def seen(self, asked: Asked, find: Callable[[ScopedHistory], T], hour: str | None = None) -> T:
+    def seen(self, asked: RequestContext, find: Callable[[ScopedHistory], T], hour: str | None = None) -> T:
         """Something that is found in what the caller sees; whether it may read is asked before.
 
         Args:
@@ -158,7 +158,7 @@ class Pages:
         """
         prepare()
         for view in (self._anonymous, AccessScope(is_full=True)):
-            asked = Asked(headers=[], caller=Caller(name=None, standing="read", view=view))
+            asked = RequestContext(headers=[], caller=Caller(name=None, standing="read", view=view))
             look = self._look(asked, None, history)
             self._written(asked, make(look), "html", look)
 
@@ -167,17 +167,17 @@ class Pages:
         with suppress(NoRulesError):
             self._rules.now().memory.forget_before(self._updater.history.version)
 
-    def alone(self, asked: Asked, page: Page) -> Answer:
+    def alone(self, asked: RequestContext, page: Page) -> Answer:
         """A page that shows nothing of the history, as HTML."""
         return self._written(asked, page, "html", None)
 
-    def _reason(self, asked: Asked) -> str:
+    def _reason(self, asked: RequestContext) -> str:
         """The reason for which the caller does not see a page."""
         if not self._has_tokens:
             return NO_TOKENS
         return asked.caller.fault or (SIGN_IN if asked.caller.name is None else MAY_READ_NOTHING)
 
-    def _look(self, asked: Asked, hour: str | None, history: History | None = None) -> ScopedHistory:
+    def _look(self, asked: RequestContext, hour: str | None, history: History | None = None) -> ScopedHistory:
         """The part of the history that the caller sees.
 
         Args:
@@ -208,10 +208,10 @@ class Pages:
             max_age_s=self._settings.serve_max_data_age_s,
             is_newest=wanted == newest,
             rules=known.rules.fingerprint,
-            may_change=may_change(asked.caller),
+            may_submit_forms=may_submit_forms(asked.caller),
         )
 
-    def _written(self, asked: Asked, page: Page, how: Format, look: ScopedHistory | None) -> Answer:
+    def _written(self, asked: RequestContext, page: Page, how: Format, look: ScopedHistory | None) -> Answer:
         frame: dict[str, Any] = {
             "signed_in": asked.caller.name,
             "csrf": asked.caller.csrf,
@@ -238,12 +238,12 @@ class Pages:
         return packed(made) if content_type == HTML and _takes_gzip(asked) else made
 
 
-def _page_asked(asked: Asked, how: Format) -> tuple[Any, ...]:
+def _page_asked(asked: RequestContext, how: Format) -> tuple[Any, ...]:
     """All that a request decides of a page of the history."""
     return asked.target, how, asked.caller, _is_led_here(asked)
 
 
-def _is_led_here(asked: Asked) -> bool:
+def _is_led_here(asked: RequestContext) -> bool:
     """Whether a link on another site led here: then the browser kept its cookie to itself, and should ask again."""
     fetch = {name: value for name, value in asked.headers if name.startswith(b"sec-fetch-")}
     return fetch.get(b"sec-fetch-site") == b"cross-site" and fetch.get(b"sec-fetch-mode") == b"navigate"
@@ -254,7 +254,7 @@ def _kept(target: str) -> list[tuple[str, str]]:
     return [one for one in parse_qsl(urlsplit(target).query) if one[0] not in OF_ONE_HOUR]
 
 
-def _takes_gzip(asked: Asked) -> bool:
+def _takes_gzip(asked: RequestContext) -> bool:
     return any(name == b"accept-encoding" and b"gzip" in value for name, value in asked.headers)
 
 

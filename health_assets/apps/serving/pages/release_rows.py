@@ -102,18 +102,25 @@ def with_changed_together(releases: Sequence[dict[str, Any]]) -> list[dict[str, 
 
 
 def with_repeats(releases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Releases with `same_as`, the one before it in the list whose measures are its own: the same executions are both.
+    """Releases with `same_as`, the one before it in the list that has the same numbers; None where there is none.
 
-    An agent whose version and model change together is compared twice, with the same numbers. None where there is none.
+    A version and a model that change together, alone of their agent in that hour, are compared by the same executions.
     """
-    first: dict[tuple[Any, ...], dict[str, Any]] = {}
-    found = []
+    found: list[dict[str, Any]] = []
     for one in releases:
-        numbers = tuple(tuple(measure.values()) for measure in one["measures"])
-        earlier = first.setdefault((one["agent_id"], one["released_at"], numbers), one)
-        names = {name: earlier[name] for name in ("dimension", "from_version", "to_version")}
-        found.append(one | {"same_as": None if earlier is one else names})
+        same = None
+        if len(one["changed_with"]) == 1:
+            same = next((earlier for earlier in found if _are_same(earlier, one)), None)
+        names = ("dimension", "from_version", "to_version")
+        found.append(one | {"same_as": None if same is None else {name: same[name] for name in names}})
     return found
+
+
+def _are_same(earlier: Mapping[str, Any], one: Mapping[str, Any]) -> bool:
+    [other] = one["changed_with"]
+    is_other = all(earlier[name] == other[name] for name in ("dimension", "to_version"))
+    shared = ("agent_id", "released_at", "measures")
+    return is_other and len(earlier["changed_with"]) == 1 and all(earlier[name] == one[name] for name in shared)
 
 
 # -- texts and pictures ------------------------------------------------------------------------------------------------

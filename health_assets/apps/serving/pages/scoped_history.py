@@ -42,7 +42,7 @@ class ScopedHistory:
         now: the time.
         late_after: how long after its end an hour may be missing without being late.
         is_newest: whether the hour is the newest.
-        may_change: whether the caller may change anything.
+        may_submit_forms: whether the caller may change anything.
         max_age_s: age of the newest hour, from its end, past which it is outdated.
         rules: fingerprint of the rules by which aggregates are shown to everybody, as they are now; rows that were
             marked by others are not shown without the full view.
@@ -56,7 +56,7 @@ class ScopedHistory:
     now: datetime
     late_after: timedelta
     is_newest: bool
-    may_change: bool = False
+    may_submit_forms: bool = False
     max_age_s: float = math.inf
     rules: str = ""
     memory: ResultCache = field(default_factory=ResultCache)
@@ -247,7 +247,7 @@ class ScopedHistory:
             "late_s": self.late_s(),
             "outdated_s": self.outdated_s(),
             "now": self.now,
-            "may_change": self.may_change,
+            "may_submit_forms": self.may_submit_forms,
             "shows_lines": self.shows_lines,
             "shows_texts": self.view.shows_texts,
             "at": None if self.is_newest else f"{self.hour:%Y-%m-%dT%H}",

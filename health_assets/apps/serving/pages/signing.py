@@ -14,7 +14,7 @@ from health_assets.apps.serving.auth import Auth, Caller
 from health_assets.apps.serving.forms import Form
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.rate_limit import RateLimit
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 from health_assets.apps.serving.sign_ins import LASTS, cookie_line
 
 FLEET = "/"
@@ -38,17 +38,17 @@ def own_page(target: bytes | str) -> str:
     return text if len(text) <= MOST_TARGET and _OWN.fullmatch(text) and not _ODD.search(path) else FLEET
 
 
-def may_change(caller: Caller) -> bool:
+def may_submit_forms(caller: Caller) -> bool:
     """Whether a caller may change anything on pages: signed in by a token that may."""
-    return caller.csrf is not None and may_operate(caller)
+    return caller.csrf is not None and is_unrestricted_operator(caller)
 
 
-def may_operate(caller: Caller) -> bool:
+def is_unrestricted_operator(caller: Caller) -> bool:
     """Whether a caller's token may change anything: an operator's that is limited to no team."""
     return caller.refusal("operate") is None and caller.view.teams is None
 
 
-def is_of_session(caller: Caller, form: Form) -> bool:
+def has_valid_csrf(caller: Caller, form: Form) -> bool:
     """Whether a form repeats what its session gave it."""
     return caller.csrf is not None and hmac.compare_digest(caller.csrf.encode(), form.one("csrf").encode())
 
@@ -80,19 +80,19 @@ class Signing:
         show: makes an answer of a page.
     """
 
-    def __init__(self, auth: Auth, show: Callable[[Asked, Page], Answer]) -> None:
+    def __init__(self, auth: Auth, show: Callable[[RequestContext, Page], Answer]) -> None:
         self._auth = auth
         self._show = show
         self._tries = RateLimit(TRIES_PER_S, in_reserve=TRIES_IN_RESERVE)
 
-    def form(self, asked: Asked, target: str) -> Answer:
+    def form(self, asked: RequestContext, target: str) -> Answer:
         """The page with the form."""
         detail = "Give a token that may read."
         if not self._auth.has_tokens:
             detail = "No token is configured, so there is nothing to sign in with."
         return self._show(asked, sign_in_page(detail, target))
 
-    def sign_in(self, asked: Asked, form: Form, *, is_tls: bool) -> Answer:
+    def sign_in(self, asked: RequestContext, form: Form, *, is_tls: bool) -> Answer:
         """Take a token, and give a cookie for it; a wrong one gets the form again."""
         target = form.one("next")
         if wait_s := self._tries.wait_s(asked.address, time.monotonic()):
@@ -105,9 +105,9 @@ class Signing:
             return self._show(asked, sign_in_page(sentence, target, status=status, is_wrong=True))
         return led_to(own_page(target), cookie_line(value, is_tls=is_tls, lasts_s=int(LASTS.total_seconds())))
 
-    def sign_out(self, asked: Asked, form: Form, *, is_tls: bool) -> Answer:
+    def sign_out(self, asked: RequestContext, form: Form, *, is_tls: bool) -> Answer:
         """End the session; who has none is signed out already."""
-        if asked.caller.csrf is not None and not is_of_session(asked.caller, form):
+        if asked.caller.csrf is not None and not has_valid_csrf(asked.caller, form):
             return self._show(asked, Page(name="sorry", title="Not done", data={"detail": OLD_FORM}, status=403))
         self._auth.sign_out(asked.headers)
         return led_to(own_page(form.one("next")), cookie_line("", is_tls=is_tls, lasts_s=0))

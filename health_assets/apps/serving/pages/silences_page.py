@@ -1,4 +1,4 @@
-"""The page of silences: which there are, what a new one would hush, and the forms that add and end one.
+"""The page of silences: which there are, what a new one would silence, and the forms that add and end one.
 
 What belongs here: choosing and counting. What does not: making a change (`changing`), and what a silence does
 (`apps.alerts`).
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from health_assets.apps.alerts.rules import RULES
-from health_assets.apps.alerts.silences import LONG, Hushable, Scope, Silence, new_silence, silences_of
+from health_assets.apps.alerts.silences import LONG, Coverable, Scope, Silence, new_silence, silences_of
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.pages.incident_rows import open_incidents
 from health_assets.apps.serving.pages.page import Page
@@ -19,7 +19,7 @@ from health_assets.core.formatting import counted
 
 MOST_LISTED = 200
 NAMES_SHOWN = 5
-NOT_OF_TEAMS = "Silences hush agents of all teams, so who is limited to some does not see them."
+NOT_OF_TEAMS = "Silences silence agents of all teams, so who is limited to some does not see them."
 WILD = frozenset("*?[")
 
 
@@ -48,7 +48,7 @@ class Draft:
 
     @property
     def scope(self) -> Scope:
-        """The agents and rules that it hushes."""
+        """The agents and rules that it covers."""
         return Scope(agents=self.patterns, rules=self.rules)
 
     def silence(self, by: str) -> Silence:
@@ -111,6 +111,7 @@ def silences_page(look: ScopedHistory, draft: Draft, refused: Refused | None = N
             data[place].append({**_told(silence, incidents), "state": state})
     data["planned"].reverse()
     known = {silence["silence_id"] for of_place in data.values() for silence in of_place}
+    has_matchers = bool(draft.patterns or draft.rules)
     return Page(
         name="silences",
         title="Silences",
@@ -118,7 +119,7 @@ def silences_page(look: ScopedHistory, draft: Draft, refused: Refused | None = N
         listing="listed",
         shown={
             "draft": draft,
-            "preview": preview(look, draft, incidents) if look.may_change and (draft.patterns or draft.rules) else None,
+            "preview": preview(look, draft, incidents) if look.may_submit_forms and has_matchers else None,
             "rules": list(RULES),
             "refused": refused,
             "done": done,
@@ -128,8 +129,8 @@ def silences_page(look: ScopedHistory, draft: Draft, refused: Refused | None = N
     )
 
 
-def preview(look: ScopedHistory, draft: Draft, incidents: Sequence[Hushable]) -> dict[str, Any]:
-    """Tells what a silence would hush now: agents, open incidents, and remarks about its length.
+def preview(look: ScopedHistory, draft: Draft, incidents: Sequence[Coverable]) -> dict[str, Any]:
+    """Tells what a silence would silence now: agents, open incidents, and remarks about its length.
 
     Args:
         look: the part of the history that the caller sees.
@@ -160,7 +161,7 @@ def preview(look: ScopedHistory, draft: Draft, incidents: Sequence[Hushable]) ->
 
 
 def is_everything(look: ScopedHistory, draft: Draft) -> bool:
-    """Whether it hushes every rule of every agent that the caller sees."""
+    """Whether it covers every rule of every agent that the caller sees."""
     return draft.scope.is_of_every_agent(_known_agents(look))
 
 
@@ -171,7 +172,7 @@ def _known_agents(look: ScopedHistory) -> list[str]:
 
 
 class _Open(NamedTuple):
-    """The facts of an open incident that say whether it is hushed."""
+    """The facts of an open incident that say whether it is silenced."""
 
     rule: str
     subject_kind: str
@@ -183,7 +184,7 @@ def _is_seen(look: ScopedHistory, silence: Silence) -> bool:
     return all(look.sees(name) for name in silence.agents if not WILD & set(name))
 
 
-def _told(silence: Silence, incidents: Sequence[Hushable]) -> dict[str, Any]:
+def _told(silence: Silence, incidents: Sequence[Coverable]) -> dict[str, Any]:
     return {
         "silence_id": silence.silence_id,
         "agents": list(silence.agents),

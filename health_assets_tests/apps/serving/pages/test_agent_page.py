@@ -436,7 +436,7 @@ def test_texts_of_errors_are_for_the_full_view_as_on_the_api(world: World, told:
 
 
 def test_a_page_has_an_address_and_twins(world: World, server: Served) -> None:
-    told = agent_page(world.look(AccessScope(is_operators=True)), "falling", BOTH).data
+    told = agent_page(world.look(AccessScope(is_local_user=True)), "falling", BOTH).data
     address = f"/ui/agents/falling?days=7&against={START + 30 * HOUR:%Y-%m-%dT%H}&versions=1.0.0,1.1.0,9.9"
     twin = server.ask(f"{address}&format=json").json
     assert twin == {**json.loads(json.dumps(told, default=datetime.isoformat)), "title": "falling", "hours_to_copy": 0}

@@ -25,7 +25,7 @@ from health_assets.apps.serving.pages.page_service import Pages
 from health_assets.apps.serving.pages.rendering import squares
 from health_assets.apps.serving.pages.usage_page import Wanted as WantedUsage
 from health_assets.apps.serving.pages.usage_page import usage_page
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import Targets
 from health_assets_tests.support.logs_made import START, execution, line
@@ -210,7 +210,7 @@ def test_what_the_page_rests_on_is_made_before_somebody_asks(world: World, monke
     made = _made(monkeypatch)
     pages.make_ahead(updater.history, lambda look: fleet_page(look, Wanted()))
     assert len(made) == len([EVERYBODYS, FULL])
-    asked = Asked(headers=[], caller=Caller(name=None, standing="read", view=EVERYBODYS))
+    asked = RequestContext(headers=[], caller=Caller(name=None, standing="read", view=EVERYBODYS))
     assert pages.answer(asked, lambda look: fleet_page(look, Wanted()), hour=None, how="html").status == 200
     assert len(made) == len([EVERYBODYS, FULL]), "it was remembered"
 
@@ -219,7 +219,9 @@ def test_a_step_to_another_hour_keeps_what_was_chosen_but_for_the_page_of_the_li
     updater = Updater(world.project.settings.model_copy(update={"history": world.project.folder / "history"}), print)
     caller = Caller(name=None, standing="read", view=FULL)
     before = world.hour - HOUR
-    asked = Asked(headers=[], caller=caller, target=f"/?hour={before:%Y-%m-%dT%H}&q=a%26b&group=team&page=2".encode())
+    asked = RequestContext(
+        headers=[], caller=caller, target=f"/?hour={before:%Y-%m-%dT%H}&q=a%26b&group=team&page=2".encode()
+    )
     pages = Pages(world.project.settings, updater)
     shown = pages.answer(asked, lambda look: fleet_page(look, Wanted()), hour=f"{before:%Y-%m-%dT%H}", how="html")
     text = html.unescape(shown.body.decode())
@@ -245,7 +247,7 @@ def test_a_page_shows_the_history_of_before_until_that_of_now_is_made(
     with readers_in_this_process():
         updater = Updater(settings, print)
         pages = Pages(settings, updater)
-        asked = Asked(headers=[], caller=Caller(name=None, standing="read", view=EVERYBODYS))
+        asked = RequestContext(headers=[], caller=Caller(name=None, standing="read", view=EVERYBODYS))
         seen: list[datetime] = []
         shown_meanwhile: list[datetime] = []
 

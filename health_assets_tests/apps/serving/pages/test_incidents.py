@@ -117,7 +117,7 @@ def test_an_incident_says_who_was_told_and_who_was_not_and_why(look: MakeLook) -
     for text in ("14.5", "46% succeeded, 95% expected", "run-7", "it answered 503", 'href="/ui/agents/crawler-1"'):
         assert text in shown
     assert "Silence this" not in shown
-    assert "agents=crawler-1#new" in html(page, look(FULL, may_change=True))
+    assert "agents=crawler-1#new" in html(page, look(FULL, may_submit_forms=True))
     states = {"open-drop": "waiting", "over-floor": "silenced"}
     assert {one: incident_page(look(), one).data["deliveries"][0]["state"] for one in states} == states
 
@@ -130,15 +130,15 @@ def test_what_waits_is_counted_by_channel(look: MakeLook) -> None:
     ]
 
 
-def test_notices_of_an_incident_that_a_silence_hushes_do_not_wait(tmp_path: Path) -> None:
+def test_notices_of_an_incident_that_a_silence_covers_do_not_wait(tmp_path: Path) -> None:
     path = tmp_path / "health.duckdb"
     fill_tables(path, NEWEST, agent_health=[score("fine")], agent_health_state=[state("fine")])
     silenced = {"silenced_by": "0a1b2c3d"}
     incidents = [
-        incident("loud", "fine", rule="drop"), incident("hushed", "fine", **silenced),
+        incident("loud", "fine", rule="drop"), incident("silenced", "fine", **silenced),
         incident("told again", "fine", rule="budget", unsilenced_at=NEWEST, **silenced),
     ]  # fmt: skip
-    notices = [notice(one, "chat", last_error="it answered 503") for one in ("loud", "hushed", "told again")]
+    notices = [notice(one, "chat", last_error="it answered 503") for one in ("loud", "silenced", "told again")]
     fill_tables(path, NEWEST, alerts=incidents, alert_deliveries=notices)
     targets = tmp_path / "targets.yaml"
     targets.write_text("{}")
@@ -148,7 +148,7 @@ def test_notices_of_an_incident_that_a_silence_hushes_do_not_wait(tmp_path: Path
     with Warehouse(str(path)).read() as session:
         assert count_waiting(session) == {"chat": (2, "it answered 503")}, "as the commands count"
     states = {one["incident_id"]: one["deliveries"][0]["state"] for one in page.data["listed"]}
-    assert states == {"loud": "failed", "hushed": "silenced", "told again": "failed"}
+    assert states == {"loud": "failed", "silenced": "silenced", "told again": "failed"}
 
 
 def test_days_are_counted_where_no_list_of_time_zones_is(look: MakeLook) -> None:

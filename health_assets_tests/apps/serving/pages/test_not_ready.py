@@ -12,7 +12,7 @@ from health_assets.apps.serving.auth import Caller
 from health_assets.apps.serving.history.updater import Updater
 from health_assets.apps.serving.pages.fleet_page import Wanted, fleet_page
 from health_assets.apps.serving.pages.page_service import LOADING, NOTHING_YET, Pages
-from health_assets.apps.serving.service import Asked
+from health_assets.apps.serving.service import RequestContext
 from health_assets.core.settings import Settings
 from health_assets_tests.support.serving_made import readers_in_this_process, served
 
@@ -32,7 +32,7 @@ def test_a_page_says_whether_it_loads_or_there_is_nothing(tmp_path: Path, is_emp
     settings = Settings(warehouse=str(tmp_path / "none.duckdb"))
     updater = Updater(settings, lambda _: None)
     updater.is_empty = is_empty
-    asked = Asked(headers=[], caller=READER)
+    asked = RequestContext(headers=[], caller=READER)
     answer = Pages(settings, updater).answer(asked, lambda look: fleet_page(look, Wanted()), hour=None, how="html")
     assert answer.status == 503 and sentence in answer.body.decode()
 
@@ -44,6 +44,6 @@ def test_an_agent_that_nobody_knows_stays_missing(tmp_path: Path) -> None:
         )
     )
     pages = Pages(Settings(warehouse=str(tmp_path / "none.duckdb")), updater)  # type: ignore[arg-type]
-    asked = Asked(headers=[], caller=READER)
+    asked = RequestContext(headers=[], caller=READER)
     answer = pages.answer(asked, lambda look: fleet_page(look, Wanted()), hour="2026-06-07T01", how="html")
     assert answer.status == 404 and b"retry-after" not in dict(answer.headers)

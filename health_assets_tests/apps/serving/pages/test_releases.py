@@ -205,7 +205,7 @@ def test_the_legend_says_which_difference_matters_and_which_side_is_better(world
     look = world.look()
     text = html_of(releases_page(look, Wanted()), look)
     assert "within the grey (±2 pts or ±10%): no difference that matters" in text
-    assert "too few runs" in text, "what has no interval says why"
+    assert "no interval yet" in text, "what has no interval says why"
     assert text.count("runs of the one before since") == 4
 
 
@@ -214,23 +214,34 @@ def test_a_version_and_a_model_that_changed_together_have_one_table(world: World
     for page in (releases_page(look, Wanted(text="slows")), agent_page(look, "slows", WantedOfAgent())):
         releases = page.data["listed" if "listed" in page.data else "releases"]
         releases.append(releases[0] | {"dimension": "model", "from_version": "small", "to_version": "large"})
-        releases[:] = with_repeats(releases)
+        releases[:] = with_repeats(with_changed_together(releases))
         text = html_of(page, look)
         assert text.count('<table class="measures">') == 1
-        assert "The same runs as <bdi>1</bdi> → <b><bdi>2</bdi></b> above" in text
+        assert "The same numbers as <bdi>1</bdi> → <b><bdi>2</bdi></b> above" in text
 
 
-def test_releases_with_other_numbers_are_not_the_same() -> None:
-    def release(agent_id: str, to_version: str, hour: int, n_to: int) -> Row:
-        names = {"agent_id": agent_id, "dimension": "version", "from_version": "1", "to_version": to_version}
+@pytest.mark.parametrize(
+    ("others", "is_same"),
+    [
+        ([("model", "large", 1, 5)], True),
+        ([("model", "large", 1, 6)], False),
+        ([("model", "large", 2, 5)], False),
+        ([("version", "3", 1, 5)], False),
+        ([("version", "3", 1, 5), ("model", "large", 1, 5)], False),
+        ([("model", "large", 1, 5), ("model", "huge", 1, 5)], False),
+    ],
+    ids=["both", "other runs", "another hour", "two versions", "two versions and a model", "two models"],
+)
+def test_only_one_version_and_one_model_of_an_hour_with_the_same_numbers_are_shown_once(
+    others: list[tuple[str, str, int, int]], is_same: bool
+) -> None:
+    def release(dimension: str, to_version: str, hour: int, n_to: int) -> Row:
+        names = {"agent_id": "a", "dimension": dimension, "from_version": "1", "to_version": to_version}
         return {**names, "released_at": START + hour * HOUR, "measures": [{"measure": "success_rate", "n_to": n_to}]}
 
-    releases = [
-        release("a", "2", 1, 5), release("a", "large", 1, 5), release("a", "huge", 1, 6), release("b", "2", 1, 5),
-        release("a", "3", 2, 5),
-    ]  # fmt: skip
+    releases = with_changed_together([release("version", "2", 1, 5), *(release(*other) for other in others)])
     found = [one["same_as"] and one["same_as"]["to_version"] for one in with_repeats(releases)]
-    assert found == [None, "2", None, None, None]
+    assert found == [None, "2" if is_same else None, *[None] * (len(others) - 1)]
 
 
 def test_a_release_that_ran_other_tasks_says_so(world: World) -> None:

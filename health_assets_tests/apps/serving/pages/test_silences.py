@@ -1,4 +1,4 @@
-"""Silences on pages: which there are, what a new one would hush, and forms that a process of its own carries out."""
+"""Silences on pages: which there are, what a new one would silence, and forms that a process of its own carries out."""
 
 import json
 from collections.abc import Iterator
@@ -115,7 +115,7 @@ def test_silences_are_for_those_who_see_all_teams_and_those_of_personal_agents_f
         ("agents=fine&until=200d&reason=x", ["It lasts more than 90 days"]),
     ],
 )
-def test_a_preview_says_what_a_silence_would_hush_and_changes_nothing(
+def test_a_preview_says_what_a_silence_would_silence_and_changes_nothing(
     world: World, asked: str, sentences: list[str]
 ) -> None:
     before = world.path.read_bytes()

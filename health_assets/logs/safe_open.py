@@ -18,30 +18,30 @@ _BENEATH = _FLAGS | os.O_NOFOLLOW
 _SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
 """Errors of opening a component that became a link, or a folder that is none any more."""
 
-Look = Callable[[os.stat_result], None]
+OnFolder = Callable[[os.stat_result], None]
 """Called with the status of each folder that is passed, but for the root."""
 
 
-def open_file(root: Path, below: str, look: Look | None = None) -> int:
+def open_file(root: Path, below: str, on_folder: OnFolder | None = None) -> int:
     """A descriptor for reading a file.
 
     Args:
         root: the folder that no link leads out of.
         below: path of the file relative to it, without `..`.
-        look: sees the folders on the way.
+        on_folder: sees the folders on the way.
 
     Raises:
         OSError: it cannot be opened, or is a link, a pipe, a device or a folder.
     """
     folder, _, name = below.rpartition("/")
-    above = open_folder(root, folder, look)
+    above = open_folder(root, folder, on_folder)
     try:
         return open_file_in(above, name)
     finally:
         os.close(above)
 
 
-def open_folder(root: Path, below: str, look: Look | None = None) -> int:
+def open_folder(root: Path, below: str, on_folder: OnFolder | None = None) -> int:
     """A descriptor of a folder; arguments as of `open_file`, an empty path is the root.
 
     Raises:
@@ -56,8 +56,8 @@ def open_folder(root: Path, below: str, look: Look | None = None) -> int:
             descriptor = os.open(name, _BENEATH | os.O_DIRECTORY, dir_fd=above)
         finally:
             os.close(above)
-        if look:
-            look(os.fstat(descriptor))
+        if on_folder:
+            on_folder(os.fstat(descriptor))
     return descriptor
 
 

@@ -1,4 +1,4 @@
-"""The plain bytes of raw logs: unpacked where a name says that they are packed, up to a limit.
+"""The bytes of raw logs, decompressed where a name says that they are gzip, up to a limit.
 
 What belongs here: blocks of bytes, whatever state the file is in, and the first bytes of many files. What does not:
 asking a store for them (`read_ahead`), and lines (`files`).
@@ -24,7 +24,9 @@ COMPRESSED_HEAD_BYTES = 16 << 10
 PACKED_NAME = re.compile(r"\.gz(\.\d+)?$", re.IGNORECASE)
 
 
-def plain_blocks(file: RawFile, most: Unpacking, meter: Meter | None = None, ahead: Ahead | None = None) -> Blocks:
+def decompressed_blocks(
+    file: RawFile, most: Unpacking, meter: Meter | None = None, ahead: Ahead | None = None
+) -> Blocks:
     """The bytes of a file, unpacked where its name says that it is packed, with what is wrong with the rest.
 
     Args:
@@ -42,7 +44,7 @@ def plain_blocks(file: RawFile, most: Unpacking, meter: Meter | None = None, ahe
         yield from _up_to(most.most_bytes, _gunzipped(read, most.ratio) if is_packed else read)
 
 
-def plain_rest(file: RawFile, skipped_bytes: int, most: Unpacking, meter: Meter) -> Blocks:
+def rest_of_blocks(file: RawFile, skipped_bytes: int, most: Unpacking, meter: Meter) -> Blocks:
     """The bytes of a file of this machine that is not packed, but for its first ones.
 
     Args:
@@ -61,7 +63,7 @@ def plain_rest(file: RawFile, skipped_bytes: int, most: Unpacking, meter: Meter)
         yield from _up_to(most.most_bytes, blocks, skipped_bytes)
 
 
-def plain_heads(files: Sequence[RawFile]) -> Iterator[bytes | None]:
+def decompressed_heads(files: Sequence[RawFile]) -> Iterator[bytes | None]:
     """For each file its first bytes, unpacked, as many as tell whether it is worth comparing with another.
 
     None of a file that cannot be opened or read.
@@ -70,12 +72,12 @@ def plain_heads(files: Sequence[RawFile]) -> Iterator[bytes | None]:
     with Ahead(beginnings) as ahead:
         for beginning in beginnings:
             try:
-                yield _plain_head(beginning, ahead)
+                yield _decompressed_head(beginning, ahead)
             except HealthAssetsError:  # which whoever reads its lines is told
                 yield None
 
 
-def _plain_head(beginning: RawFile, ahead: Ahead) -> bytes:
+def _decompressed_head(beginning: RawFile, ahead: Ahead) -> bytes:
     head = ahead.whole(beginning) if beginning.takes_requests else beginning.beginning(beginning.size_bytes)
     if not is_gzip(beginning):
         return head

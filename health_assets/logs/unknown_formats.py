@@ -63,7 +63,7 @@ _BLANKS = re.compile(r"[\s\ufeff\0]*")
 
 
 @dataclass(frozen=True)
-class Look:
+class FormatHint:
     """A name for what a file looks like, and what would help."""
 
     name: str
@@ -107,7 +107,7 @@ _TOOLS: tuple[tuple[Callable[[dict[str, Any]], bool], str, str], ...] = (
 )
 
 
-def look_of(head: bytes) -> Look:
+def hint_of(head: bytes) -> FormatHint:
     """Name what a file that begins so looks like.
 
     Args:
@@ -115,56 +115,56 @@ def look_of(head: bytes) -> Look:
     """
     for magic, name, hint in _BINARY:
         if head.startswith(magic):
-            return Look(name, hint)
+            return FormatHint(name, hint)
     if not head:
-        return Look("an empty file", "nothing was written there")
+        return FormatHint("an empty file", "nothing was written there")
     if not head.strip(b"\0 \t\r\n"):
-        return Look("NUL bytes and blanks alone", "nothing was written there")
+        return FormatHint("NUL bytes and blanks alone", "nothing was written there")
     text = _BLANKS.sub("", head.decode(errors="replace"), count=1)
     if not text:
-        return Look("blanks alone", "nothing was written there")
+        return FormatHint("blanks alone", "nothing was written there")
     if text[:100].count("\ufffd") > 3 or "\0" in text:
-        return Look("binary data", WRITE_LINES)
-    return _look_of_text(text)
+        return FormatHint("binary data", WRITE_LINES)
+    return _hint_of_text(text)
 
 
-def _look_of_text(text: str) -> Look:
+def _hint_of_text(text: str) -> FormatHint:
     """Name a text that begins with a character that is not blank."""
     start = text[:200].lower()
     if start.startswith(("<!doctype html", "<html")):
-        return Look("an HTML page", "it may be the answer of a sign-in page in place of the export")
+        return FormatHint("an HTML page", "it may be the answer of a sign-in page in place of the export")
     if start.startswith("<"):
-        return Look("XML", WRITE_LINES)
+        return FormatHint("XML", WRITE_LINES)
     if text[0] == "{" or (text[0] == "[" and not _SECTION.match(text)):
-        return _look_of_json(text)
+        return _hint_of_json(text)
     first, *others = [line for line in text.splitlines() if line.strip()]
     for pattern, name, hint in _TEXTS:
         if pattern.match(f"{first}\n"):
-            return Look(name, hint)
+            return FormatHint(name, hint)
     if start.startswith("---") or (": " in first and all(map(_is_of_yaml, others[:5]))):
-        return Look("YAML", WRITE_LINES)
+        return FormatHint("YAML", WRITE_LINES)
     for separator, name in ((",", "CSV"), ("\t", "tab-separated values"), (";", "CSV")):
         if separator in first and others and others[0].count(separator) == first.count(separator):
-            return Look(name, WRITE_LINES)
-    return Look("plain text", WRITE_LINES)
+            return FormatHint(name, WRITE_LINES)
+    return FormatHint("plain text", WRITE_LINES)
 
 
 def _is_of_yaml(line: str) -> bool:
     return ": " in line or line[:1] in " -#" or line.endswith(":")
 
 
-def _look_of_json(text: str) -> Look:
+def _hint_of_json(text: str) -> FormatHint:
     value = _first_object(text)
     if value is None:
         if len(text) >= LONG_VALUE and _ends_too_soon(text):
-            return Look("the beginning of a JSON value of more than 1 MiB", GIVE_TYPES)
-        return Look("JSON that is not valid", WRITE_LINES)
+            return FormatHint("the beginning of a JSON value of more than 1 MiB", GIVE_TYPES)
+        return FormatHint("JSON that is not valid", WRITE_LINES)
     for is_of_tool, name, hint in _TOOLS:
         if is_of_tool(value):
-            return Look(name, hint)
+            return FormatHint(name, hint)
     fields = ", ".join(list(value)[:_MOST_SHOWN_FIELDS]).encode(errors="replace").decode()
     more = ", …" if len(value) > _MOST_SHOWN_FIELDS else ""
-    return Look(
+    return FormatHint(
         f"JSON objects with the fields {fields}{more}" if value else "JSON without an object",
         GIVE_TYPES,
     )
