@@ -15,6 +15,8 @@ from health_assets.core.terminal import printable
 from health_assets.systems.release_comparison.names import MEASURES, MODEL, SUCCESS_RATE, VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from health_assets.core.settings import Settings
     from health_assets.systems.release_comparison.comparisons import Comparison
     from health_assets.warehouse.session import Session
@@ -23,6 +25,7 @@ USAGE = 2
 """Exit code of the gate where it cannot tell: its 1 says that a release is worse."""
 AGENTS_SHOWN = 50
 """Agents of a table, since a large fleet has more than anybody reads."""
+PAIRS_SHOWN = 10
 
 
 class Form(StrEnum):
@@ -71,10 +74,15 @@ def compare(
         with Warehouse.of(settings).read() as session:
             hours = _hours(session, settings, hour)
             agents = None if agent is None else [agent]
-            if agents is None and form not in (Form.JSON, Form.JUNIT):
+            is_table = form in (Form.TEXT, Form.MARKDOWN)
+            is_named = from_version is not None or to_version is not None
+            if agents is None and is_table and not is_named:
                 agents = worst_agents(session, hours, AGENTS_SHOWN + 1, by)
             rows = newest_comparisons(session, hours, None if agents is None else agents[:AGENTS_SHOWN], by)
-            rows = [row for row in rows if _is_of(row, from_version, to_version)]
+            if is_named:
+                rows = _named(rows, from_version, to_version)
+                agents = [*dict.fromkeys(row["agent_id"] for row in rows)] if is_table else None
+                rows = [row for row in rows if agents is None or row["agent_id"] in agents[:AGENTS_SHOWN]]
         if form is Form.JSON:
             typer.echo(as_json(rows))
         elif form is Form.JUNIT:
@@ -143,8 +151,22 @@ def gate(
     raise typer.Exit(exit_code_of(reasons))
 
 
-def _is_of(row: "Comparison", from_version: str | None, to_version: str | None) -> bool:
-    return from_version in (None, row["from_version"]) and to_version in (None, row["to_version"])
+def _named(rows: "Sequence[Comparison]", from_version: str | None, to_version: str | None) -> "list[Comparison]":
+    """The comparisons of the versions or models that were named.
+
+    Raises:
+        HealthAssetsError: there is none, so that a name that is misspelt does not look like a release without a fault.
+    """
+    chosen = [
+        row for row in rows
+        if from_version in (None, row["from_version"]) and to_version in (None, row["to_version"])
+    ]  # fmt: skip
+    if chosen:
+        return chosen
+    asked = " → ".join(printable(name or "any version or model") for name in (from_version, to_version))
+    pairs = dict.fromkeys((row["from_version"], row["to_version"]) for row in rows)
+    others = ", ".join(f"{printable(one)} → {printable(other)}" for one, other in [*pairs][:PAIRS_SHOWN])
+    raise HealthAssetsError(f"{asked} is not compared; compared: {others or 'none'}")
 
 
 def _hours(session: "Session", settings: "Settings", asked: str | None) -> HourRange:

@@ -19,6 +19,7 @@ from health_assets.apps.releases.gate import (
     judged,
 )
 from health_assets.cli import release_commands
+from health_assets.cli.release_commands import Form
 from health_assets.core.hours import HOUR
 from health_assets.systems.release_comparison.names import SAME_TASKS, SUCCESS_RATE
 from health_assets.systems.release_comparison.report import print_comparisons
@@ -119,8 +120,16 @@ def test_compare_gives_junit_and_shows_what_its_flags_name(project: Project) -> 
     suite = ET.fromstring(text)
     failed = [case.attrib["name"] for case in suite if case.find("failure") is not None]
     assert (code, failed) == (0, ["a 1 → 2 success_rate"])
-    assert said(project, "compare", "--from", "2", "--format", "json") == (0, "[]\n")
-    assert said(project, "compare", "--to", "3", "--format", "json") == (0, "[]\n")
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_a_version_that_nothing_is_compared_with_is_an_error_that_names_those_which_are(
+    project: Project, form: Form
+) -> None:
+    code, text = said(project, "compare", "--to", "3", "--format", form)
+    assert (code, text) == (1, "health-assets: any version or model → 3 is not compared; compared: 1 → 2\n")
+    code, text = said(project, "compare", "--agent", "c", "--from", "1", "--format", form)
+    assert (code, text) == (1, "health-assets: 1 → any version or model is not compared; compared: none\n")
 
 
 def test_compare_says_where_nothing_is_compared(project: Project) -> None:

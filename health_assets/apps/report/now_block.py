@@ -16,6 +16,7 @@ from health_assets.core.terminal import printable
 from health_assets.scoring.failure_causes import causes, error_sentence
 from health_assets.scoring.relations import first_line
 from health_assets.scoring.verdict import FAILING, RECOVERING, SUSPECT, now_sentence
+from health_assets.systems.agent_now.last_hour import executions_of_last_hour
 from health_assets.systems.explanations.common_values import common_values
 from health_assets.warehouse.session import Session
 
@@ -43,9 +44,9 @@ def print_now(console: Console, session: Session, hour: HourRange, row: Mapping[
 
 
 def why_lines(session: Session, hour: HourRange, row: Mapping[str, Any]) -> list[str]:
-    """The most frequent error of the hour, and each version, model and tool that explains most of its failures."""
+    """The most frequent error of the last hour, and each version, model and tool that explains most of its failures."""
     agent_id = row["agent_id"]
-    executions = session.hours_of("executions", hour)
+    executions = executions_of_last_hour(session, hour)
     failed = executions.filter(executions.agent_id == agent_id, executions.status == "failure")
     by_line = failed.group_by(line=first_line(failed.error)).aggregate(runs=failed.count())
     errors = session.dicts(by_line.order_by(ibis.desc("runs"), "line").limit(1))

@@ -15,6 +15,7 @@ from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
 from health_assets.scoring.relations import first_line, lookup
+from health_assets.systems.agent_now.last_hour import executions_of_last_hour
 from health_assets.systems.agent_now.names import FAILING, RECOVERING, RECOVERY_HOURS, SUSPECT, VERDICTS
 from health_assets.warehouse.session import Session
 
@@ -64,8 +65,8 @@ def _first(agents: ir.Table) -> ir.Table:
 
 
 def _with_errors(agents: ir.Table, session: Session, hour: HourRange) -> ir.Table:
-    """Add `error`, the first line of the hour's most frequent one, and `error_runs`, how many failures have it."""
-    runs = session.hours_of("executions", hour).semi_join(agents, "agent_id")
+    """Add `error`, the first line of the last hour's most frequent one, and `error_runs`, how many failures have it."""
+    runs = executions_of_last_hour(session, hour).semi_join(agents, "agent_id")
     failed = runs.filter(runs.status == "failure").mutate(error=first_line(runs.error))
     lines = failed.group_by("agent_id", "error").aggregate(error_runs=failed.count())
     order = [ibis.desc("error_runs"), lines.error.isnull(), lines.error]
@@ -114,7 +115,7 @@ def _failed(agent: dict[str, Any], *, is_brief: bool) -> list[str]:
 
 
 def _error(agent: dict[str, Any]) -> str:
-    """The most frequent error of the hour, and of how many failures it is, unless of all."""
+    """The most frequent error of the last hour, and of how many failures it is, unless of all."""
     if not agent["failures_1h"]:
         return "–"
     if agent["error"] is None:

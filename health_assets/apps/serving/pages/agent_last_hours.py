@@ -23,6 +23,14 @@ def commonest_error(look: ScopedHistory, agent_id: str, hours: HourRange) -> tup
     return sum(one["failures"] for one in errors), errors[0] if errors else nothing
 
 
+def error_of_last_hour(look: ScopedHistory, agent_id: str) -> tuple[int, dict[str, Any]]:
+    """The same of the hour that is looked at; of the one before where that runs and has no failure so far."""
+    failures, worst = commonest_error(look, agent_id, HourRange.of(look.hour))
+    if not failures and look.is_running:
+        return commonest_error(look, agent_id, HourRange.of(look.hour - HOUR))
+    return failures, worst
+
+
 def _good_before(look: ScopedHistory, row: Row) -> set[tuple[str, str | None]]:
     """Versions and models of runs that succeeded in the day before the trouble began."""
     before = HourRange(row["now_since"] - 24 * HOUR, row["now_since"])
@@ -56,7 +64,7 @@ def agent_now(look: ScopedHistory, row: Row) -> dict[str, Any]:
     if row["now"] not in (FAILING, SUSPECT):
         return data
     hour = HourRange.of(look.hour)
-    failures, worst = commonest_error(look, row["agent_id"], hour)
+    failures, worst = error_of_last_hour(look, row["agent_id"])
     if failures:
         sentence = error_sentence(failures, worst["error"], worst["failures"], is_withheld=not look.view.shows_texts)
         data |= {"error": sentence, "error_run": worst["last_run"], "error_at": worst["last_at"]}

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from health_assets.apps.serving.pages.agent_last_hours import commonest_error
+from health_assets.apps.serving.pages.agent_last_hours import error_of_last_hour
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
@@ -98,8 +98,8 @@ def _sentence(counts: dict[str, int], *, is_present: bool) -> str:
 
 
 def _told(look: ScopedHistory, row: dict[str, Any], *, is_copied: bool) -> dict[str, Any]:
-    """An agent of the list, with the most frequent error of the hour; `failures` is null unless errors are copied."""
-    failures, worst = commonest_error(look, row["agent_id"], HourRange.of(look.hour))
+    """An agent of the list, with its last hour's most frequent error; `failures` is null unless errors are copied."""
+    failures, worst = error_of_last_hour(look, row["agent_id"])
     return {
         **{name: row[name] for name in TOLD},
         "word": now_word(row, is_present=look.is_present),

@@ -238,7 +238,7 @@ class ScopedHistory:
         return {
             "hour": self.hour,
             "hour_end": self.known_until(self.hour),
-            "is_running": self.known_until(self.hour) < self.hour + HOUR,
+            "is_running": self.is_running,
             "is_newest": self.is_newest,
             "hour_before": hours[at - 1] if at > 0 else None,
             "hour_after": hours[at + 1] if 0 <= at < len(hours) - 1 else None,
@@ -262,6 +262,11 @@ class ScopedHistory:
         """The end of an hour, or an earlier time where it was not over when it was last made."""
         known = self.history.facts.get("as_of", {}).get(hour.isoformat())
         return datetime.fromisoformat(known) if known else hour + HOUR
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the hour was not over when it was last made."""
+        return self.known_until(self.hour) < self.hour + HOUR
 
     @property
     def is_present(self) -> bool:
