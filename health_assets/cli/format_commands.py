@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from health_assets.cli.console import TargetsOption, console, readable_errors, settings_of
+from health_assets.cli.console import TargetsOption, console, readable_errors, say, settings_of
 from health_assets.core.formatting import counted
 from health_assets.core.terminal import printable
 
@@ -31,7 +31,9 @@ def inspect(
     with readable_errors():
         settings, limits = settings_of(None, targets, None), current_limits()
         file_warnings: dict[str, str] = {}
-        files = [found for one in path for found in files_at(one, FormatSettings.of(settings), file_warnings)]
+        unreadable: dict[str, str] = {}
+        format_settings = FormatSettings.of(settings)
+        files = [found for one in path for found in files_at(one, format_settings, file_warnings, unreadable)]
         if suggest and files:
             typer.echo(suggested(files[0]), nl=False)
             return
@@ -41,9 +43,12 @@ def inspect(
             useful += found.is_useful
         for name, file_warning in file_warnings.items():
             console.print(printable(f"{name}: {file_warning}", 400), soft_wrap=True, markup=False, highlight=False)
-    if len(files) > 1:
-        console.print(f"{counted(len(files), 'file')}, of which {len(files) - useful:,} could not be used")
-    if useful < max(len(files), 1):
+        for fault in unreadable.values():
+            say(fault)
+    count = len(files) + len(unreadable)
+    if count > 1:
+        console.print(f"{counted(count, 'file')}, of which {count - useful:,} could not be used")
+    if useful < max(count, 1):
         raise typer.Exit(1)
 
 

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.logs.formats.foreign_lines import Blocks, Damage
@@ -21,6 +22,7 @@ from health_assets.logs.stores import RawFile
 
 COMPRESSED_BLOCK_BYTES = 256 << 10
 COMPRESSED_HEAD_BYTES = 16 << 10
+GZIP_MAGIC = b"\x1f\x8b"
 PACKED_NAME = re.compile(r"\.gz(\.\d+)?$", re.IGNORECASE)
 
 
@@ -120,12 +122,19 @@ def _read(raw: Readable, block_bytes: int, size_bytes: int, meter: Meter) -> Ite
 def _gunzipped(blocks: Iterator[bytes], most_ratio: int = sys.maxsize) -> Blocks:
     """Plain bytes of every gzip member; unlike `gzip`, hands out all that comes before a damaged place.
 
+    What is no gzip in spite of its name is handed out as it is.
+
     A block may hold a thousand times its size, so no more is unpacked at a time than a plain block has.
     """
+    first = next(blocks, b"")
+    if not first.startswith(GZIP_MAGIC[: len(first)]):  # somebody has decompressed it, and not renamed it
+        yield first
+        yield from blocks
+        return
     member = _new_member()
     is_empty = True
     packed_bytes = plain_bytes = 0
-    for compressed in blocks:
+    for compressed in chain([first] if first else [], blocks):
         is_empty = False
         packed_bytes += len(compressed)
         while compressed:

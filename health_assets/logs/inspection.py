@@ -20,6 +20,7 @@ from health_assets.core.targets import Targets
 from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.files import Notes, head_of
 from health_assets.logs.formats import NATIVE, taken_for
+from health_assets.logs.formats.foreign_lines import Damage
 from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
 from health_assets.logs.reader import log_parser
@@ -112,7 +113,10 @@ class Inspection:
 
 
 def files_at(
-    path: Path, format_settings: FormatSettings | None = None, file_warnings: dict[str, str] | None = None
+    path: Path,
+    format_settings: FormatSettings | None = None,
+    file_warnings: dict[str, str] | None = None,
+    unreadable: dict[str, str] | None = None,
 ) -> list[RawFile]:
     """The file, or the logs below a folder.
 
@@ -120,14 +124,15 @@ def files_at(
         path: the file or the folder.
         format_settings: settings of formats.
         file_warnings: is filled as by `list_files`, but by path; a folder with such needs no log.
+        unreadable: is filled as by `list_files`; a folder with such needs no log, either.
 
     Raises:
         HealthAssetsError: there is none, or it cannot be read.
     """
     if path.is_dir():
         odd: dict[str, str] = {}
-        found = list_files(path, file_warnings=odd, format_settings=format_settings)
-        if not found and (file_warnings is None or not odd):
+        found = list_files(path, unreadable, odd, format_settings)
+        if not found and not unreadable and (file_warnings is None or not odd):
             raise HealthAssetsError(f"no file below {path} has a name that counts; {NAMES_THAT_COUNT}")
         if file_warnings is not None:
             file_warnings |= {str(path / name): file_warning for name, file_warning in odd.items()}
@@ -169,17 +174,22 @@ def inspected(files: Sequence[RawFile], targets: Targets, limits: Limits) -> Ite
 
 
 def _inspection(file: RawFile, counted: Sequence[_Group], notes: Counter[str], limits: Limits) -> Inspection:
-    head, _ = head_of(file, as_utf_8(decompressed_blocks(file, limits.unpacking)))
+    head, blocks = head_of(file, as_utf_8(decompressed_blocks(file, limits.unpacking)))
+    damage = next((block.reason for block in islice(blocks, 1) if isinstance(block, Damage)), None)
     taken, records = taken_for(file, head), dict(_records(counted))
     return Inspection(
         name=file.source_file,
         formats=taken.names or ([NATIVE] if records else []),
-        look=None if taken.names or taken.is_private or records else str(hint_of(head)),
+        look=None if taken.names or taken.is_private or records else _look(head, damage),
         passed_over=None if LOG_NAME.search(file.source_file) else NAMES_THAT_COUNT,
         records=records,
         rejections=_rejections(counted),
         notes=notes,
     )
+
+
+def _look(head: bytes, damage: str | None) -> str:
+    return f"cannot be read: {damage}" if damage and not head else str(hint_of(head))
 
 
 def _counted(rows: pa.RecordBatchReader) -> list[_Group]:

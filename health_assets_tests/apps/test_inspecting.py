@@ -139,6 +139,28 @@ def test_a_file_of_a_folder_that_is_passed_over_for_its_name_is_told(tmp_path: P
     assert "has a name that counts" in command_here("inspect", str(tmp_path), str(tmp_path / "empty")).stderr
 
 
+def test_a_log_that_is_named_as_gzip_and_is_none_is_read_as_it_is(tmp_path: Path) -> None:
+    found = inspection(written(tmp_path / "a.jsonl.gz", f"{line(execution('e1', 'planner', START))}\n"))
+    assert (found.records["execution"].lines, found.look) == (1, None)
+
+
+def test_a_gzip_file_of_which_nothing_can_be_read_is_not_called_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(line(execution("e1", "planner", START)).encode())[:8])
+    found = inspection(tmp_path / "a.jsonl.gz")
+    assert found.look == "cannot be read: the gzip stream ends early: the file is cut off"
+    assert "looks like" not in shown(found)
+
+
+def test_a_log_that_cannot_be_opened_hides_no_other_ones_of_its_folder(tmp_path: Path) -> None:
+    written(tmp_path / "a.jsonl", line(execution("e", "planner", START)))
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
+    ended = command_here("inspect", str(tmp_path))
+    assert ended.returncode == 1
+    assert "a.jsonl is the native format" in ended.stdout
+    assert "2 files, of which 1 could not be used" in ended.stdout
+    assert "gone.jsonl" in ended.stderr
+
+
 # -- files of other things ---------------------------------------------------------------------------------------------
 
 

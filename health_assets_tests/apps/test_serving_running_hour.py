@@ -112,5 +112,5 @@ def test_failures_of_the_last_60_minutes_have_their_error_where_the_running_hour
     page = fleet_page(world.look(), Wanted())
     [worst] = page.data["now"]["worst"]
     assert (worst["failures"], worst["error"], worst["error_count"]) == (28, "no route", 28)
-    told = agent_page(world.look(), "a", WantedOfAgent()).data["agent"]["now"]
+    told = agent_page(world.look(), "a", WantedOfAgent()).data["now"]
     assert "no route" in told["error"]

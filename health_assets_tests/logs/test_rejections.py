@@ -664,14 +664,22 @@ def test_a_wrong_checksum_in_a_gzip_is_noticed(project: Project) -> None:
     assert any("gzip" in reason for _, _, reason in rejected(project))
 
 
-def test_a_file_that_is_not_gzip_but_named_so_is_one_rejected_line(project: Project) -> None:
+def test_a_file_that_is_not_gzip_but_named_so_is_read_as_it_is(project: Project) -> None:
     (project.raw / "plain.jsonl.gz").write_text("\n".join(five_lines()), encoding="utf-8")
+    project.ingest(HourRange.of(START))
+    assert len(executions(project)) == 5
+    assert rejected(project) == []
+
+
+def test_of_a_file_that_is_damaged_gzip_nothing_is_read_after_the_damage(project: Project) -> None:
+    packed = gzip.compress("\n".join(five_lines()).encode())
+    (project.raw / "damaged.jsonl.gz").write_bytes(packed[:10] + b"\xff" * 20)
     project.write_log("good.jsonl", [line(GOOD["execution"])])
     modified = START + HOUR / 4
-    os.utime(project.raw / "plain.jsonl.gz", (modified.timestamp(), modified.timestamp()))
+    os.utime(project.raw / "damaged.jsonl.gz", (modified.timestamp(), modified.timestamp()))
     project.ingest(HourRange.of(START))
     ((name, number, reason),) = rejected(project)
-    assert (name, number) == ("plain.jsonl.gz", 1)
+    assert (name, number) == ("damaged.jsonl.gz", 1)
     assert "gzip" in reason
     assert executions(project) == ["e1"]
 

@@ -717,6 +717,20 @@ def test_a_file_that_is_delivered_again_brings_no_superseded_duplicate_back(proj
     assert_lines_are_conserved(project)
 
 
+def test_a_log_that_was_decompressed_and_not_renamed_keeps_its_rows(project: Project) -> None:
+    lines = "".join(f"{line(execution(f'e{number}', 'a', START))}\n" for number in range(3)).encode()
+    project.write_bytes("a.jsonl.gz", lines)
+    project.ingest(HourRange.of(START))
+    before = ids_and_files(project)
+    project.write_files({"a.jsonl.gz": lines})
+    project.ingest(HourRange.of(START))
+    assert ids_and_files(project) == before and len(before) == 3
+    project.write_files({"a.jsonl.gz": lines + f"{line(execution('e3', 'a', START))}\n".encode()})
+    project.ingest(HourRange.of(START))
+    assert [row[0] for row in ids_and_files(project)] == ["e0", "e1", "e2", "e3"]
+    assert_lines_are_conserved(project)
+
+
 def test_the_same_lines_plain_and_gzipped_are_one_row_each(project: Project) -> None:
     lines = [line(execution(f"e{n}", "a", START)) for n in range(5)]
     project.write_log("a.jsonl", lines)

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 
+from health_assets.apps.serving import id_paths
 from health_assets.apps.serving.access_log import AccessLog
 from health_assets.apps.serving.answers import problem
 from health_assets.apps.serving.auth import Auth
@@ -105,6 +106,7 @@ def create_app(
         if log is not None:
             log.stop()
 
+    id_paths.register()
     app = FastAPI(
         title="Health Assets",
         version=SCHEMA_VERSION,

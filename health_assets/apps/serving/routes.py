@@ -100,7 +100,7 @@ def routes(service: Service) -> APIRouter:
         return response_of(service.host_document(request.scope[ASKED]))
 
     @router.get(
-        "/agents/{agent_id:path}/.well-known/agent-health",
+        "/agents/{agent_id:id}/.well-known/agent-health",
         summary="Health document of an agent",
         tags=["health documents"],
         response_model=schemas.HealthDocument,
@@ -153,7 +153,7 @@ def routes(service: Service) -> APIRouter:
         return response_of(service.agents(page, request.scope[ASKED]))
 
     @router.get(
-        "/agents/{agent_id:path}",
+        "/agents/{agent_id:id}",
         summary="An agent's score with everything behind it",
         tags=["scores"],
         response_model=schemas.AgentScore,
@@ -251,7 +251,7 @@ def routes(service: Service) -> APIRouter:
         return response_of(service.listed(page, request.scope[ASKED]))
 
     @router.get(
-        "/sessions/{session_id:path}",
+        "/sessions/{session_id:id}",
         summary="A session's reliability and consistency",
         tags=["sessions"],
         response_model=SessionScores,

@@ -40,7 +40,7 @@ def signature_routes(service: Service, signer: DocumentSigner) -> APIRouter:
         return response_of(signer.signed(service.host_document(_unconditional(request))))
 
     @router.get(
-        "/agents/{agent_id:path}/.well-known/agent-health" + SUFFIX,
+        "/agents/{agent_id:id}/.well-known/agent-health" + SUFFIX,
         summary="Signature of an agent's health document",
         response_class=Response,
         responses={**ANSWERS, **NOT_FOUND, **INVALID},

@@ -107,7 +107,7 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         """The page of the fleet, for an address that somebody cut short."""
         return RedirectResponse("/", 303)
 
-    @router.get("/ui/agents/{agent_id:path}", summary="An agent", include_in_schema=False)
+    @router.get("/ui/agents/{agent_id:id}", summary="An agent", include_in_schema=False)
     def agent(
         request: Request,
         agent_id: str,
@@ -142,7 +142,7 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         asked = request.scope[ASKED]
         return response_of(pages.answer(asked, lambda look: sessions_page(look, wanted), hour=hour, how=how))
 
-    @router.get("/ui/sessions/{session_id:path}", summary="A session", include_in_schema=False)
+    @router.get("/ui/sessions/{session_id:id}", summary="A session", include_in_schema=False)
     async def session(session_id: SessionId, request: Request, hour: Hour = None, how: How = "html") -> Response:
         """Both scores of a session, why they are what they are, and its runs over time."""
         asked = request.scope[ASKED]
@@ -186,7 +186,7 @@ def page_routes(pages: Pages, service: Service) -> APIRouter:
         question = TraceQuestion(agent_id=agent, because=because, value=value, until=known_hour(until))
         return await traced(request, question, hour, how, show, span, page)
 
-    @router.get("/ui/traces/{run_id:path}", summary="A run", include_in_schema=False)
+    @router.get("/ui/traces/{run_id:id}", summary="A run", include_in_schema=False)
     async def trace(
         request: Request,
         run_id: Annotated[str, Path(min_length=1, description="Id of the run.")],
