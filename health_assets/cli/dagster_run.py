@@ -52,7 +52,8 @@ def run_in_dagster(
         systems: scoring systems to materialize; all where none is named.
         say: told which other run has to be waited for, if any.
         full_refresh: whether every raw log is compared with what was read of it.
-        only_stale: whether hours are left alone whose inputs have not changed since they were made.
+        only_stale: whether components that are up to date are left alone and new targets not applied; scores
+            are made in any case.
 
     Returns:
         Why it failed, where it did for another reason than a check, and whether it was asked to end.

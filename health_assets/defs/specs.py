@@ -16,7 +16,7 @@ from health_assets.schema.documentation import SQL_NAMES
 from health_assets.warehouse.location import is_postgres, is_spark
 
 ONLY_STALE_TAG = "health-assets/only-stale"
-"""A run with this tag leaves hours alone whose inputs have not changed since they were built."""
+"""A run with this tag leaves components alone that are up to date, and applies no new targets."""
 FULL_REFRESH_TAG = "health-assets/full-refresh"
 """A run with this tag compares every raw log with what was read of it, whatever its size and times say."""
 FIRST = {"dagster/priority": "1"}

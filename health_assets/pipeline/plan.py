@@ -1,6 +1,6 @@
 """The plan of a run (its hours, assets and checks) and the graph of all assets.
 
-Running a plan is `engine`'s; which hours need work is `planning`'s.
+Running a plan is `engine`'s; which hours need work is `systems.due_hours`'.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -105,7 +105,8 @@ class Plan:
         hours: the hours.
         assets: the assets to make.
         checks: the checks to evaluate, by asset.
-        only_stale: whether hours are left alone whose inputs have not changed since they were built.
+        only_stale: whether components that are up to date are left alone and new targets not applied; scores
+            are made in any case.
         full_refresh: whether every raw log is compared with what was read of it, whatever its size and times say.
         metadata_hours: hours of which the metadata have numbers of their own.
         has_summaries: whether the metadata of assets have small tables of their rows.

@@ -46,7 +46,8 @@ class DueRun:
     Args:
         hours: the hours.
         systems: the scoring systems; all where none is named.
-        only_stale: whether hours are left alone whose inputs have not changed since they were made.
+        only_stale: whether components that are up to date are left alone and new targets not applied; scores
+            are made in any case.
         is_checked: whether the suites of the assets are evaluated.
         dedup_key: part of the key by which a sensor asks for the run once: a digest of what the tables hold of these
             hours, or the formula that is older.
