@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from health_assets.core.settings import Settings
-    from health_assets.systems.release_comparison.comparisons import Comparison
+    from health_assets.systems.release_comparison.comparison_rows import Comparison
     from health_assets.warehouse.session import Session
 
 USAGE = 2
@@ -64,7 +64,7 @@ def compare(
     """Compare new versions and models with what ran before them, each with its verdict."""
     from health_assets.apps.releases.forms import as_json, as_junit, as_markdown
     from health_assets.apps.releases.gate import of_rows
-    from health_assets.systems.release_comparison.comparisons import by_pair
+    from health_assets.systems.release_comparison.comparison_rows import by_pair
     from health_assets.systems.release_comparison.newest import newest_comparisons, worst_agents
     from health_assets.systems.release_comparison.report import print_comparisons, print_mixes
     from health_assets.warehouse.store import Warehouse

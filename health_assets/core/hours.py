@@ -1,7 +1,7 @@
 """Hours: the partitions of every asset, always UTC and half-open.
 
 What belongs here: an hour, a range of hours, ranges with holes between, how they are written and read. What does not:
-which hours need work (`pipeline.planning`) and Dagster's partition definitions (`defs.partitions`).
+which hours need work (`pipeline.hour_arithmetic`) and Dagster's partition definitions (`defs.partitions`).
 """
 
 from bisect import bisect_right

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 import dagster as dg
 
+from health_assets.defs.multi_assets import record_assets, system_assets
 from health_assets.defs.naming import STANDALONE, Naming
-from health_assets.defs.step_assets import record_assets, system_assets
 from health_assets.systems.graph import declared_graph
 
 

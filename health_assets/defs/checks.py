@@ -11,8 +11,8 @@ import dagster as dg
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange
 from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.pipeline import readable_failures
+from health_assets.pipeline.hour_arithmetic import newest_finished_hour
 from health_assets.pipeline.plan import Graph
-from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.expectations import Check
 from health_assets.warehouse.fingerprints import (

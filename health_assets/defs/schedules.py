@@ -15,7 +15,7 @@ from health_assets.defs.partitions import hours_of_tags, hours_tags
 from health_assets.defs.unfinished_runs import unfinished_runs
 from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets.logs.stores import require_root
-from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.pipeline.hour_arithmetic import newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.systems.due_hours import missed_hours, running_hour_due
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates

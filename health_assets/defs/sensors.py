@@ -23,9 +23,9 @@ from health_assets.defs.write_lock.run_owners import end_runs_of_the_dead, end_r
 from health_assets.defs.write_lock.write_lock import WriteLock
 from health_assets.logs.stores import is_among, require_root
 from health_assets.pipeline.first_hour import EARLIEST, earlier_hours
+from health_assets.pipeline.hour_arithmetic import newest_finished_hour
 from health_assets.pipeline.log_files import known_files
 from health_assets.pipeline.log_ingestion import TooMuchToLoadError, load_new_logs
-from health_assets.pipeline.planning import newest_finished_hour
 from health_assets.pipeline.publishing import has_unpublished
 from health_assets.pipeline.resource import Pipeline
 from health_assets.quality.check_names import MOST_REJECTED_SHARE

@@ -16,11 +16,11 @@ from ibis import ir
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.defs.checks import suite_specs
+from health_assets.defs.multi_assets import derived_spec, multi_assets
 from health_assets.defs.naming import STANDALONE, Naming
 from health_assets.defs.partitions import hours_tags
 from health_assets.defs.schedules import default_status
 from health_assets.defs.specs import asset_spec
-from health_assets.defs.step_assets import derived_spec, step_assets
 from health_assets.defs.write_lock.write_lock import URGENT
 from health_assets.pipeline.checking import check_suites
 from health_assets.pipeline.derived import Derived, Inputs, of_newest_hour
@@ -46,7 +46,7 @@ def survey_assets(partitions: dg.PartitionsDefinition, naming: Naming = STANDALO
     """`agent_probes` and `survey_summary`."""
     graph = Graph(systems={SYSTEM: (SUMMARY,)}, suites=SUITES)
     probes = asset_spec(PROBES, kind="python", system=SYSTEM, source=survey, naming=naming)
-    return step_assets(
+    return multi_assets(
         SYSTEM, [probes, derived_spec(graph, SUMMARY, naming)], suite_specs(graph, SURVEY_TABLES, naming),
         lambda pipeline, plan: _events(pipeline, graph, plan), partitions, naming,
     )  # fmt: skip

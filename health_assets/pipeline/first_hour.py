@@ -16,7 +16,7 @@ from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
 from health_assets.logs.reader import contents
 from health_assets.logs.stores import Faults
-from health_assets.pipeline.planning import newest_finished_hour, newest_stretch
+from health_assets.pipeline.hour_arithmetic import newest_finished_hour, newest_stretch
 from health_assets.warehouse.log_coverage import LogCoverage
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session

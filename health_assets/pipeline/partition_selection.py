@@ -1,7 +1,7 @@
 """Select the hours of a command: the ones that it names, else all hours with events.
 
 What belongs here: reading names of hours, refusing those that have not begun, leaving out holes in which nothing
-happened. What does not: what is shown of it (`cli`) and arithmetic on sets of hours (`planning`).
+happened. What does not: what is shown of it (`cli`) and arithmetic on sets of hours (`hour_arithmetic`).
 
 The running hour is not over, so its events are not all there yet. It is chosen where the logs hold no event of an
 hour that is over, as it is so far; otherwise only when it is named.
@@ -22,9 +22,9 @@ from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
 from health_assets.logs.stores import NAMES_THAT_COUNT, list_files
 from health_assets.pipeline.files_without_events import sentences_about
+from health_assets.pipeline.hour_arithmetic import late_ranges, newest_finished_hour
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.log_ingestion import load_new_logs
-from health_assets.pipeline.planning import late_ranges, newest_finished_hour
 from health_assets.pipeline.resource import Pipeline
 from health_assets.warehouse.ledger import Ledger
 from health_assets.warehouse.log_coverage import CoveredHours, LogCoverage

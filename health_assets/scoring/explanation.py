@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from health_assets.core.formatting import counted, few_digits, share
-from health_assets.scoring.weights import (
+from health_assets.scoring.agent_health_weights import (
     FAILURE_SHARE,
     OPERATIONAL_POINTS,
     PERFORMANCE_POINTS,

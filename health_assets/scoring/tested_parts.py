@@ -1,7 +1,7 @@
 """Parts of an agent's score that something in the window tests; all others count in full, as the source has it.
 
-What belongs here: the conditions, as expressions. What does not: the points of each part (`weights`), and the same in
-words (`explanation`).
+What belongs here: the conditions, as expressions. What does not: the points of each part (`agent_health_weights`), and
+the same in words (`explanation`).
 """
 
 from collections.abc import Mapping

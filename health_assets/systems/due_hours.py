@@ -15,7 +15,7 @@ from health_assets.logs.limits import Limits
 from health_assets.logs.stores import is_among
 from health_assets.pipeline.fingerprints import RECORDS, upstream
 from health_assets.pipeline.first_hour import EARLIEST
-from health_assets.pipeline.planning import catch_up, late_ranges, newest_finished_hour
+from health_assets.pipeline.hour_arithmetic import catch_up, late_ranges, newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.formula_versions import OlderResults, newest_first, older_results
 from health_assets.systems.stale_partitions import (

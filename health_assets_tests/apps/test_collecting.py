@@ -34,7 +34,6 @@ from health_assets_tests.apps.test_serving_tls import certificate
 from health_assets_tests.support.collectors import (
     Collector,
     collecting,
-    free_port,
     ids_in,
     kill_under_load,
     lines_in,
@@ -42,6 +41,7 @@ from health_assets_tests.support.collectors import (
     request_of,
 )
 from health_assets_tests.support.logs_made import START
+from health_assets_tests.support.ports import free_port
 from health_assets_tests.support.projects import Project
 from health_assets_tests.support.traces_made import agent, attributes, chat, nanoseconds, span_id, trace_id
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from health_assets.core.errors import HealthAssetsError
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, contiguous, floor_hour, parse_hour
-from health_assets.pipeline.planning import catch_up, late_ranges, newest_finished_hour, newest_stretch
+from health_assets.pipeline.hour_arithmetic import catch_up, late_ranges, newest_finished_hour, newest_stretch
 from health_assets.warehouse.partition_states import hours_covered
 
 START = datetime(2026, 6, 7, 13, tzinfo=UTC)

@@ -4,7 +4,7 @@ import dagster as dg
 import pytest
 
 from health_assets.core.hours import HOUR, HourGroups, HourRange
-from health_assets.defs.step_assets import MOST_METADATA_HOURS, metadata_hours
+from health_assets.defs.multi_assets import MOST_METADATA_HOURS, metadata_hours
 from health_assets.pipeline.partition_metadata import numbers_by_hour
 from health_assets_tests.support.logs_made import START, execution, line
 from health_assets_tests.support.projects import Project, hours_from

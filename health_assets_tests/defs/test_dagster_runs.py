@@ -36,7 +36,7 @@ from health_assets.defs.specs import ONLY_STALE_TAG
 from health_assets.defs.write_lock.lease_store import LeaseStore
 from health_assets.defs.write_lock.leases import Lease
 from health_assets.defs.write_lock.write_lock import URGENT
-from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.pipeline.hour_arithmetic import newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED
 from health_assets.systems.suites import SUITES
 from health_assets.warehouse.fingerprints import (

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -37,6 +36,7 @@ from health_assets.systems.suites import SUITES
 from health_assets.warehouse.fingerprints import INGEST_CHECKS
 from health_assets_tests.support.commands_here import command_here
 from health_assets_tests.support.dagster_world import ASSETS, World
+from health_assets_tests.support.ports import free_port
 from health_assets_tests.support.projects import SURVEY_TABLES, command_environment
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -85,9 +85,7 @@ def _materialize(workspace: Path, hours: HourRange) -> None:
 def _dagster_dev(workspace: Path) -> Iterator[str]:
     """The page, without the developer's settings; no schedule or sensor works while the test runs."""
     environment = command_environment() | {"HEALTH_SCHEDULES": "off"}
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     log = workspace / "dagster-dev.log"
     command = [sys.executable, "-m", "health_assets", "dev", "--host", "127.0.0.1", "--port", str(port)]
     with log.open("wb") as output:

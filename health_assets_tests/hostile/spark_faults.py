@@ -27,6 +27,7 @@ from health_assets.warehouse.migrations import migrate
 from health_assets_tests.soak.installation import postgres_service, start_postgres, wait_until
 from health_assets_tests.soak.services import Service
 from health_assets_tests.support.logs_made import START, cut_into_files, random_lines, random_targets
+from health_assets_tests.support.ports import free_port
 from health_assets_tests.support.projects import (
     FLEET,
     Project,
@@ -37,7 +38,7 @@ from health_assets_tests.support.projects import (
     materialize_arguments,
     start_forked_command,
 )
-from health_assets_tests.support.spark_servers import SAIL_ENVIRONMENT, START_S, free_port, listens, sail_command
+from health_assets_tests.support.spark_servers import SAIL_ENVIRONMENT, START_S, listens, sail_command
 
 HOURS = hours_from(START, 6)
 OVERLAPPING = (hours_from(START, 4), HourRange(START + 2 * HOUR, HOURS.end))

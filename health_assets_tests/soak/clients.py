@@ -6,7 +6,7 @@ What belongs here: asking, and what an answer must be. What does not: disturbing
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -15,6 +15,8 @@ import anyio
 import httpx
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.types import CONNECTION_CLOSED
 
 from health_assets.apps.serving.mcp_server.backend import LOADING, NOTHING_YET
 from health_assets.consumer.document import STATUSES
@@ -90,6 +92,9 @@ class Clients:
         began_s = time.monotonic()
         try:
             answer = ask()
+        except httpx.ReadTimeout:
+            self.wrong.append(f"{what}: no answer within {TIMEOUT_S:.0f} s")
+            answer = WRONG
         except httpx.TransportError:
             answer = "unreachable"
         self.counts[f"{what}: {answer}"] += 1
@@ -113,8 +118,10 @@ class Clients:
     def _over_mcp(self) -> str:
         try:
             answers = anyio.run(self._tools)
-        except (Exception, BaseExceptionGroup):  # the server was killed meanwhile, or starts; pages say which
-            return "no connection"
+        except (Exception, BaseExceptionGroup) as error:
+            faults = [fault for fault in _each(error) if not _is_of_a_killed_server(fault)]
+            self.wrong += [f"{MCP}: {fault!r}" for fault in faults]
+            return WRONG if faults else "no connection"
         errors = {tool: text for tool, (text, is_error) in answers.items() if is_error}
         if not errors:
             return RIGHT
@@ -131,6 +138,24 @@ class Clients:
                     result = await client.call_tool(tool, {})
                     answers[tool] = (getattr(result.content[0], "text", ""), bool(result.is_error))
         return answers
+
+
+def _each(error: BaseException) -> Iterator[BaseException]:
+    """The errors of which a group consists, however deep."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _each(one)
+    else:
+        yield error
+
+
+def _is_of_a_killed_server(error: BaseException) -> bool:
+    """Whether a server that ended, or that starts, is a reason for an error."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code == STARTING
+    if isinstance(error, MCPError):
+        return error.error.code == CONNECTION_CLOSED
+    return isinstance(error, (httpx.TransportError, anyio.ClosedResourceError, anyio.BrokenResourceError))
 
 
 def _is_page(answer: httpx.Response) -> bool:

@@ -7,7 +7,6 @@ What belongs here: what runs where, with which settings, and how to ask it. What
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ from health_assets.core.settings import Settings
 from health_assets.warehouse.migrations import migrate
 from health_assets_tests.soak.services import Manager, Service, command_of, python_module
 from health_assets_tests.support import postgres_server
+from health_assets_tests.support.ports import free_port
 from health_assets_tests.support.projects import REPOSITORY, command_environment, command_line
 
 DISK_MIB = 3072
@@ -304,8 +304,7 @@ def start_writer(made: Installation, seed: int) -> None:
 def _dagster_services(folder: Path, environment: Mapping[str, str]) -> Iterator[Service]:
     """One code server, and the daemon that asks it, as the examples of deployment have them."""
     programs = Path(sys.executable).parent
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     server = {"host": "127.0.0.1", "port": port, "location_name": "health_assets"}
     workspace = folder / "workspace.yaml"
     workspace.write_text(yaml.safe_dump({"load_from": [{"grpc_server": server}]}), encoding="utf-8")

@@ -33,7 +33,7 @@ from health_assets_tests.soak.verdict import (
     thirds,
 )
 from health_assets_tests.soak.writer import AGENTS
-from health_assets_tests.support.collectors import free_port
+from health_assets_tests.support.ports import free_port
 from health_assets_tests.support.projects import command_environment, command_line
 
 KILLED = ("worker", "collector", "endpoint")

@@ -16,7 +16,7 @@ import dagster as dg
 
 from health_assets.core.hours import HOUR, KEY_FORMAT, HourRange, floor_hour
 from health_assets.defs.unfinished_runs import UNFINISHED
-from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.pipeline.hour_arithmetic import newest_finished_hour
 from health_assets.systems.declared_assets import DERIVED
 from health_assets_tests.soak.installation import (
     AGREES,

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -20,15 +19,11 @@ from typing import Any
 import httpx
 
 from health_assets_tests.support.logs_made import START
+from health_assets_tests.support.ports import free_port
 from health_assets_tests.support.projects import start_forked_command
 from health_assets_tests.support.traces_made import agent, otlp_line, span_id, trace_id
 
 PATIENCE_S = 120.0
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
 
 
 class Collector:

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from health_assets.warehouse.migrations import migrate
+from health_assets_tests.support.ports import free_port
 
 PASSWORD = "pa55 w/rd@tests"
 QUOTED_PASSWORD = "pa55%20w%2Frd%40tests"
@@ -79,8 +79,7 @@ def start_server(
 
 def _started(programs: Path, folder: Path, settings: Mapping[str, str], as_user: Mapping[str, Any]) -> str | None:
     """The URL of a server that listens on a port that was free; None where it has ended."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     command = [
         programs / "postgres",

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from health_assets.cli.local_spark import local_spark as sail
+from health_assets_tests.support.ports import free_port
 from health_assets_tests.support.projects import REPOSITORY
 
 __all__ = ["apache_spark", "needs_apache_spark", "sail"]
@@ -105,14 +106,6 @@ def _server(
                 except subprocess.TimeoutExpired:  # as in the background of a shell, which ignores signals
                     process.kill()
     raise AssertionError(f"the server did not start:\n{path.read_text(errors='replace')[-LOG_CHARACTERS:]}")
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 def _listens_in_time(process: subprocess.Popen[bytes], port: int) -> bool:

@@ -1,4 +1,4 @@
-"""ibis's private compiler calls what `ibis_compiler` says anew, and would say something else without it."""
+"""ibis's private compiler calls what `postgres_compiler` says anew, and would say something else without it."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ import pytest
 from ibis import ir
 from ibis.backends.sql.compilers.postgres import PostgresCompiler
 
-from health_assets.warehouse.engines.postgres.ibis_compiler import compiler
+from health_assets.warehouse.engines.postgres.postgres_compiler import compiler
 
 
 @ibis.udf.scalar.builtin(name="json_extract_string", signature=(("json", "string"), "array<string>"))

@@ -20,8 +20,9 @@ from health_assets.warehouse import cluster_work
 from health_assets.warehouse.engines.spark import connect, store
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.ports import free_port
 from health_assets_tests.support.projects import Project
-from health_assets_tests.support.spark_servers import apache_spark_process, free_port, needs_apache_spark, sail
+from health_assets_tests.support.spark_servers import apache_spark_process, needs_apache_spark, sail
 
 HOURS = HourRange.of(START)
 LABELS = ("agent_health", "run 7c9e6679, by hand")

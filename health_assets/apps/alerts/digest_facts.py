@@ -21,7 +21,7 @@ from health_assets.apps.alerts.silencing import all_silences
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
-from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.pipeline.hour_arithmetic import newest_finished_hour
 from health_assets.scoring.verdict import FAILING, NOW_FIRST, SUSPECT, now_evidence
 from health_assets.systems.agent_drift.newest import drifts_of_period
 from health_assets.systems.agent_drift.texts import sentence as drift_sentence

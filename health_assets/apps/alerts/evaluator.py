@@ -41,7 +41,7 @@ from health_assets.core.formatting import counted
 from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
-from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.pipeline.hour_arithmetic import newest_finished_hour
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse

@@ -7,7 +7,7 @@ from health_assets.apps.alerts.failures import failures_of
 from health_assets.apps.alerts.observed_hour import ObservedHour
 from health_assets.apps.alerts.release_facts import ReleaseFact
 from health_assets.core.hours import HourRange
-from health_assets.systems.release_comparison.comparisons import Comparison
+from health_assets.systems.release_comparison.comparison_rows import Comparison
 from health_assets.systems.release_comparison.names import WORSE
 from health_assets.systems.release_comparison.newest import newest_comparisons
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from health_assets.apps.releases.gate import PASSED, REFUSED, Judged
 from health_assets.core.terminal import printable
-from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
+from health_assets.systems.release_comparison.comparison_rows import Comparison, by_pair
 from health_assets.systems.release_comparison.report import mixes_told
 from health_assets.systems.release_comparison.texts import (
     NAMES,

@@ -7,7 +7,7 @@ from health_assets.core.errors import HealthAssetsError
 from health_assets.core.formatting import share
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
+from health_assets.systems.release_comparison.comparison_rows import Comparison, by_pair
 from health_assets.systems.release_comparison.names import SUCCESS_RATE, UNDECIDED, WORSE
 from health_assets.systems.release_comparison.newest import newest_comparisons
 from health_assets.systems.release_comparison.report import release_text

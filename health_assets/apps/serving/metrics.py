@@ -27,7 +27,7 @@ from health_assets.apps.serving.request_counts import BUCKETS_S, RequestCounts
 from health_assets.apps.serving.snapshot import Snapshot
 from health_assets.core.hours import HOUR
 from health_assets.core.settings import Settings
-from health_assets.pipeline.planning import newest_finished_hour
+from health_assets.pipeline.hour_arithmetic import newest_finished_hour
 from health_assets.scoring.verdict import NOW, PROVISIONAL
 from health_assets.systems.agent_health_model.names import STATES
 

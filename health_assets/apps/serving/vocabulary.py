@@ -4,7 +4,12 @@ What belongs here: what reader and server both must know. It imports no engine, 
 not: what a document says (`documents`) and how a score is explained (`snapshot`).
 """
 
-from health_assets.scoring.weights import OPERATIONAL_POINTS, PERFORMANCE_POINTS, RELIABILITY_POINTS, STABILITY_POINTS
+from health_assets.scoring.agent_health_weights import (
+    OPERATIONAL_POINTS,
+    PERFORMANCE_POINTS,
+    RELIABILITY_POINTS,
+    STABILITY_POINTS,
+)
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 
 SCHEMA_VERSION = "0.1.0"

@@ -41,7 +41,7 @@ from health_assets.logs.formats.foreign_lines import (
     rejected,
     unix_nano,
 )
-from health_assets.logs.formats.otlp_spans import attributes_of, line_of_spans, span_id_of, status_of, trace_id_of
+from health_assets.logs.formats.otlp_writing import attributes_of, line_of_spans, span_id_of, status_of, trace_id_of
 from health_assets.logs.json_values import as_count, as_list, as_name, as_number
 from health_assets.logs.stores import RawFile
 from health_assets.schema import log_fields

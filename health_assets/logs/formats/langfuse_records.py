@@ -30,7 +30,7 @@ from health_assets.logs.formats.foreign_lines import (
     hex_id,
     present,
 )
-from health_assets.logs.formats.otlp_spans import span_id_of, trace_id_of
+from health_assets.logs.formats.otlp_writing import span_id_of, trace_id_of
 from health_assets.logs.json_values import as_count, as_name, as_number, as_object
 from health_assets.logs.span_kinds import KINDS
 from health_assets.logs.span_outcomes import BEGINS_WITH_CONTROL_FLOW, IS_CONTROL_FLOW

@@ -25,7 +25,7 @@ from health_assets.logs.formats.foreign_lines import (
     unix_nano,
 )
 from health_assets.logs.formats.langfuse_outcomes import Outcome, Times
-from health_assets.logs.formats.otlp_spans import attributes_of, line_of_spans, status_of
+from health_assets.logs.formats.otlp_writing import attributes_of, line_of_spans, status_of
 from health_assets.logs.json_values import as_name, as_number
 
 OPERATIONS = {"chat": "chat", "tool": "execute_tool", "agent": "invoke_agent", "workflow": "invoke_workflow"}

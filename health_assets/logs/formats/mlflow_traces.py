@@ -24,7 +24,7 @@ from health_assets.logs.formats.foreign_lines import (
 from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.lines import objects
 from health_assets.logs.formats.opening import Opening
-from health_assets.logs.formats.otlp_spans import attributes_of, line_of_spans, status_of
+from health_assets.logs.formats.otlp_writing import attributes_of, line_of_spans, status_of
 from health_assets.logs.json_values import as_list, as_name, as_object
 
 TOOL = "MLflow"

@@ -22,7 +22,7 @@ from health_assets.logs.formats.foreign_lines import (
 from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.lines import objects
 from health_assets.logs.formats.opening import Opening
-from health_assets.logs.formats.otlp_spans import attributes_of, line_of_spans, span_id_of, status_of, trace_id_of
+from health_assets.logs.formats.otlp_writing import attributes_of, line_of_spans, span_id_of, status_of, trace_id_of
 from health_assets.logs.json_values import as_count, as_list, as_name, as_object
 
 TOOL = "OpenAI Agents SDK"

@@ -23,7 +23,7 @@ from health_assets.logs.formats.foreign_lines import (
 from health_assets.logs.formats.json_pieces import Document, DocumentError
 from health_assets.logs.formats.lines import objects
 from health_assets.logs.formats.opening import Opening
-from health_assets.logs.formats.otlp_spans import attributes_of, line_of_spans, status_of
+from health_assets.logs.formats.otlp_writing import attributes_of, line_of_spans, status_of
 from health_assets.logs.formats.phoenix import PAGE
 from health_assets.logs.json_values import as_name, as_object
 

@@ -13,10 +13,7 @@ from ibis import ir
 
 from health_assets.core.hours import HourRange
 from health_assets.core.targets import Targets
-from health_assets.scoring.decimal_limits import to_9_decimals, whole_us
-from health_assets.scoring.target_columns import listed_agents, with_targets_used
-from health_assets.scoring.tested_parts import tested_parts
-from health_assets.scoring.weights import (
+from health_assets.scoring.agent_health_weights import (
     FAILURE_SHARE,
     OPERATIONAL_POINTS,
     PERFORMANCE_POINTS,
@@ -26,6 +23,9 @@ from health_assets.scoring.weights import (
     SUCCESS_SHARE,
     TRIGGER_SHARE,
 )
+from health_assets.scoring.decimal_limits import to_9_decimals, whole_us
+from health_assets.scoring.target_columns import listed_agents, with_targets_used
+from health_assets.scoring.tested_parts import tested_parts
 from health_assets.scoring.windows import window_lengths_s, window_sums
 from health_assets.systems.agent_health_model.names import TARGETS_USED
 

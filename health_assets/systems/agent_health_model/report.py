@@ -12,6 +12,12 @@ from health_assets.core.console import is_narrow, plain_table
 from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
+from health_assets.scoring.agent_health_weights import (
+    OPERATIONAL_POINTS,
+    PERFORMANCE_POINTS,
+    RELIABILITY_POINTS,
+    STABILITY_POINTS,
+)
 from health_assets.scoring.explanation import COLUMNS, costliest, explain, unmeasured
 from health_assets.scoring.verdict import (
     FAILING,
@@ -22,7 +28,6 @@ from health_assets.scoring.verdict import (
     runs,
     verdict,
 )
-from health_assets.scoring.weights import OPERATIONAL_POINTS, PERFORMANCE_POINTS, RELIABILITY_POINTS, STABILITY_POINTS
 from health_assets.systems.agent_health_model.severity_order import NOW_COLUMNS, with_now, with_verdict
 from health_assets.systems.agent_health_model.system_health import STATES
 from health_assets.warehouse.session import Session

@@ -7,7 +7,7 @@ import pyarrow as pa
 from ibis import ir
 
 from health_assets.core.hours import HourRange
-from health_assets.systems.release_comparison.comparisons import PAIR, Comparison, key_of
+from health_assets.systems.release_comparison.comparison_rows import PAIR, Comparison, key_of
 from health_assets.systems.release_comparison.names import BETTER, MEASURES, SUCCESS_RATE, VERDICTS, WORSE
 from health_assets.warehouse.session import Session
 

@@ -13,7 +13,7 @@ from health_assets.core.console import plain_table
 from health_assets.core.formatting import counted
 from health_assets.core.hours import HourRange
 from health_assets.core.terminal import printable
-from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
+from health_assets.systems.release_comparison.comparison_rows import Comparison, by_pair
 from health_assets.systems.release_comparison.names import BETTER, MODEL, SUCCESS_RATES, WORSE
 from health_assets.systems.release_comparison.newest import compared_and_worse, newest_comparisons, worst_agents
 from health_assets.systems.release_comparison.texts import (

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from health_assets.core.formatting import counted, dollars, duration, share
-from health_assets.systems.release_comparison.comparisons import Comparison
+from health_assets.systems.release_comparison.comparison_rows import Comparison
 from health_assets.systems.release_comparison.names import (
     BETTER,
     COST_PER_SUCCESS,

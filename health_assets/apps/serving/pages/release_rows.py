@@ -10,7 +10,7 @@ from typing import Any
 
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
 from health_assets.core.hours import HourRange
-from health_assets.systems.release_comparison.comparisons import Comparison, by_pair
+from health_assets.systems.release_comparison.comparison_rows import Comparison, by_pair
 from health_assets.systems.release_comparison.names import (
     MEASURES,
     MIX,

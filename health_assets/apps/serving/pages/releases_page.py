@@ -13,7 +13,7 @@ from health_assets.apps.serving.pages.lists import ROWS_PER_PAGE, containing, pa
 from health_assets.apps.serving.pages.page import Page
 from health_assets.apps.serving.pages.release_rows import FOR_TEMPLATES, release_of, with_changed_together, with_repeats
 from health_assets.apps.serving.pages.scoped_history import ScopedHistory
-from health_assets.systems.release_comparison.comparisons import PAIR, by_pair, key_of
+from health_assets.systems.release_comparison.comparison_rows import PAIR, by_pair, key_of
 from health_assets.systems.release_comparison.names import VERDICTS
 
 Show = Literal["all", "worse", "better"]

@@ -1,7 +1,7 @@
 """SQL that PostgreSQL wants in another form: parameters, ibis expressions, types, and characters of text.
 
 What belongs here: translation, without a connection. What does not: running it (`store`), and how ibis's
-compiler is changed (`ibis_compiler`).
+compiler is changed (`postgres_compiler`).
 """
 
 import re
@@ -20,8 +20,8 @@ from health_assets.core.sql_memory import remembered
 from health_assets.schema.catalog import describe, schema_of
 from health_assets.schema.column_types import ARROW_TYPES, SQL_NAMES
 from health_assets.schema.columns import FORMULA_VERSION
-from health_assets.warehouse.engines.postgres import ibis_compiler
-from health_assets.warehouse.engines.postgres.ibis_compiler import compiler
+from health_assets.warehouse.engines.postgres import postgres_compiler
+from health_assets.warehouse.engines.postgres.postgres_compiler import compiler
 
 _WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\$[a-z_]\w*|\?""")
 _TIME = pa.timestamp("us", "UTC")
@@ -67,7 +67,7 @@ def _bound(value: Any) -> pa.Array:
 # -- expressions -------------------------------------------------------------------------------------------------------
 
 
-@remembered("postgres", __file__, ibis_compiler.__file__)
+@remembered("postgres", __file__, postgres_compiler.__file__)
 def postgres_sql(rows: ir.Table) -> str:
     """The SQL of an expression."""
     tree = compiler().to_sqlglot(rows)

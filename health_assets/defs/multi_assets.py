@@ -42,7 +42,7 @@ def record_specs(naming: Naming = STANDALONE) -> list[dg.AssetSpec]:
     ]
 
 
-def step_assets(
+def multi_assets(
     step: str,
     specs: Sequence[dg.AssetSpec],
     checks: Sequence[dg.AssetCheckSpec],
@@ -91,7 +91,7 @@ def record_assets(
 ) -> dg.AssetsDefinition:
     """`raw_logs` and the record tables, which are made together because each file is read only once."""
     checks = suite_specs(graph, RECORDS, naming)
-    return step_assets(
+    return multi_assets(
         INGEST, record_specs(naming), checks, lambda pipeline, plan: record_step(pipeline, graph, plan),
         partitions, naming,
     )  # fmt: skip
@@ -115,7 +115,7 @@ def system_assets(
     """
     specs = [derived_spec(graph, one, naming) for one in derived]
     checks = suite_specs(graph, [one.name for one in derived], naming)
-    return step_assets(
+    return multi_assets(
         step, specs, checks, lambda pipeline, plan: system_step(pipeline, graph, step, plan), partitions, naming,
         FIRST if any(one.has_priority for one in derived) else None,
     )  # fmt: skip
