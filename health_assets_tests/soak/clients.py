@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import anyio
 import httpx
+import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -151,11 +152,11 @@ def _each(error: BaseException) -> Iterator[BaseException]:
 
 def _is_of_a_killed_server(error: BaseException) -> bool:
     """Whether a server that ended, or that starts, is a reason for an error."""
-    if isinstance(error, httpx.HTTPStatusError):
+    if isinstance(error, httpx2.HTTPStatusError):  # the SDK's own, not that of the other clients
         return error.response.status_code == STARTING
     if isinstance(error, MCPError):
         return error.error.code == CONNECTION_CLOSED
-    return isinstance(error, (httpx.TransportError, anyio.ClosedResourceError, anyio.BrokenResourceError))
+    return isinstance(error, (httpx2.TransportError, anyio.ClosedResourceError, anyio.BrokenResourceError))
 
 
 def _is_page(answer: httpx.Response) -> bool:
