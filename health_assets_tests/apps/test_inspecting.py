@@ -260,7 +260,7 @@ def test_every_format_is_listed_as_the_docs_list_it() -> None:
 
 
 RUNS = [
-    {"id": "a", "bot": "mail", "ts": "2026-06-07T12:00:00Z", "took_ms": 1500, "outcome": "done", "usage": {"prompt_tokens": 7}},
+    {"id": "a", "bot": "mail", "ts": "2026-06-07T12:00:00Z", "took_ms": 1500, "outcome": "passed", "usage": {"prompt_tokens": 7}},
     {"id": "b", "bot": "mail", "ts": "2026-06-07T12:01:00Z", "took_ms": 900, "outcome": "gave up", "err": "no folder"},
 ]  # fmt: skip
 
@@ -273,7 +273,7 @@ def test_a_suggested_declaration_reads_the_file_that_it_was_made_of(shape: str, 
     path = written(tmp_path / ("runs.jsonl" if shape == "lines" else "runs.json"), contents[shape])
     [file] = files_at(path)
     text = suggested(file)
-    assert '"gave up": failure # success or failure?' in text and '"done": success\n' in text
+    assert '"gave up": failure # success or failure?' in text and '"passed": success\n' in text
     formats = own_formats(written(tmp_path / "runs.yaml", text))
     [file] = files_at(path, FormatSettings(formats))
     found = inspection_of([file])
@@ -284,7 +284,7 @@ def test_a_suggested_declaration_reads_the_file_that_it_was_made_of(shape: str, 
 
 
 def test_a_suggestion_proposes_cancellations_and_asks_where_a_user_may_not_have_wanted_them(tmp_path: Path) -> None:
-    words = ("done", "Cancelled", "canceled", "aborted", "broken")
+    words = ("passed", "Cancelled", "canceled", "aborted", "broken")
     runs = [{"id": word, "bot": "mail", "ts": 1780833600, "state": word} for word in words]
     path = written(tmp_path / "runs.json", json.dumps(runs))
     text = suggested(files_at(path)[0])
@@ -303,6 +303,13 @@ def test_no_suggestion_makes_a_success_of_runs_that_do_not_tell_it(tmp_path: Pat
     assert "status: # success or failure?\n" in text
     with pytest.raises(HealthAssetsError, match=r"make, entry 1: fields\.status: it is still undecided"):
         own_formats(written(tmp_path / "runs.yaml", text))
+
+
+@pytest.mark.parametrize("word", ["done", "completed", "finished", "exited"])
+def test_a_word_that_says_only_that_a_run_ended_is_no_success_until_somebody_says_so(word: str, tmp_path: Path) -> None:
+    runs = [{"id": one, "bot": "mail", "ts": 1780833600, "state": one} for one in (word, "broken")]
+    text = suggested(files_at(written(tmp_path / "runs.json", json.dumps(runs)))[0])
+    assert f'"{word}": failure # success or failure?\n' in text
 
 
 @pytest.mark.parametrize(

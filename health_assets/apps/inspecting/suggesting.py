@@ -65,10 +65,8 @@ DURATIONS = {
 """By name of a duration, the seconds in its unit."""
 TEXTS = ("prompt", "text", "content", "input", "output", "question", "answer", "request", "response", "code", "path")
 """Names of fields that may hold what nobody should store."""
-GOOD = (
-    "true", "1", "ok", "success", "successful", "succeeded", "done", "completed", "complete", "pass", "passed",
-    "finished",
-)  # fmt: skip
+GOOD = ("true", "1", "ok", "success", "successful", "succeeded", "pass", "passed")
+"""Words that say more than that it ended, as `done` and `completed` do not."""
 BAD = (
     "false", "0", "error", "failure", "failed", "fail", "broken", "timeout", "timed_out", "crashed", "exception",
 )  # fmt: skip
