@@ -37,8 +37,8 @@ class AgentNow(AsOf, table=True):
     success_high_6h: float | None = number("Upper end of the share's Wilson interval, 95 %.")
     failed_in_a_row: int = count("Failures since the last success, at the end and within the last 6 hours.")
     p_chance: float | None = number(
-        "Probability of at least as many failures in the last hour, or of the streak at the end, at the expected "
-        "success rate; the smaller. Null where nothing ran in the last hour and no streak stands."
+        "Probability of at least as many failures in the last hour, or of those in a row at the end, at the expected "
+        "success rate; the smaller. Null where nothing ran in the last hour and the last execution did not fail."
     )
     p_chance_6h: float | None = number(
         "Probability of at least as many failures in the last 6 hours; null where nothing ran."
