@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from health_assets.apps.collecting.app import create_app
 from health_assets.apps.collecting.log_files import GroupCommit, LogFiles
-from health_assets.apps.collecting.requests import LOGS, TRACES, Encoding, answer_of, lines_of
+from health_assets.apps.collecting.requests import LOGS, TRACES, Encoding, answer_of, converted
 from health_assets_tests.support.collectors import request_of
 from health_assets_tests.support.logs_made import START
 from health_assets_tests.support.traces_made import agent
@@ -35,7 +35,7 @@ def test_a_resource_that_makes_too_long_a_line_is_told_in_the_answer() -> None:
         [agent(1, 1, START)], [agent(1, number, START) for number in (2, 3, 4)],
     ))  # fmt: skip
     body = json.dumps({"resourceSpans": [short, long, short]}).encode()
-    lines = lines_of(body, Encoding.JSON, TRACES, most_line_bytes=1000)
+    lines = converted(body, Encoding.JSON, TRACES, most_line_bytes=1000)
     assert (lines.rejected, lines.content.count(b"\n")) == (3, 2)
     reason = "a resource with its spans makes a line that is longer than the reader takes"
     assert json.loads(answer_of(3, Encoding.JSON, TRACES)) == {
@@ -53,15 +53,15 @@ def test_log_records_of_protobuf_likewise() -> None:
     record.time_unix_nano = 5
     body = request.SerializeToString()
     line = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[%b]}]}]}\n' % written
-    assert lines_of(body, Encoding.PROTOBUF, LOGS) == (line, 0)
-    assert lines_of(body, Encoding.PROTOBUF, LOGS, most_line_bytes=20) == (b"", 1)
+    assert converted(body, Encoding.PROTOBUF, LOGS) == (line, 0)
+    assert converted(body, Encoding.PROTOBUF, LOGS, most_line_bytes=20) == (b"", 1)
     told = ExportLogsServiceResponse.FromString(answer_of(1, Encoding.PROTOBUF, LOGS)).partial_success
     assert told.rejected_log_records == 1
 
 
 def test_half_a_character_stays_an_escape() -> None:
     body = request_of(agent(1, 1, START, name="half"))
-    lines = lines_of(body.replace(b'"half"', b'"\\ud800 \xc3\xa9"'), Encoding.JSON, TRACES)
+    lines = converted(body.replace(b'"half"', b'"\\ud800 \xc3\xa9"'), Encoding.JSON, TRACES)
     assert b'"\\ud800 \xc3\xa9"' in lines.content
 
 

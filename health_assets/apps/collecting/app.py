@@ -22,13 +22,13 @@ from health_assets.apps.collecting.requests import (
     LOGS,
     MOST_BODY_BYTES,
     TRACES,
+    ConvertedRequest,
     Encoding,
     LargeRequestError,
-    Lines,
     MalformedRequestError,
     Signal,
     answer_of,
-    lines_of,
+    converted,
     unpacked,
 )
 from health_assets.apps.serving.hosts import AllowedHosts
@@ -176,9 +176,9 @@ class _Collector:
                 await self._written(lines.content, signal)
         return Response(answer_of(lines.rejected, encoding, signal), media_type=encoding)
 
-    async def _lines(self, body: bytes, encoding: Encoding, signal: Signal, *, is_packed: bool) -> Lines:
-        def decoded() -> Lines:
-            return lines_of(unpacked(body) if is_packed else body, encoding, signal)
+    async def _lines(self, body: bytes, encoding: Encoding, signal: Signal, *, is_packed: bool) -> ConvertedRequest:
+        def decoded() -> ConvertedRequest:
+            return converted(unpacked(body) if is_packed else body, encoding, signal)
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._decoder, decoded)

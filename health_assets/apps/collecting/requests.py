@@ -79,8 +79,8 @@ class LargeRequestError(Exception):
     """A body that unpacks to more than is taken."""
 
 
-class Lines(NamedTuple):
-    """What becomes of a request.
+class ConvertedRequest(NamedTuple):
+    """A request as lines of a log.
 
     Args:
         content: whole lines, a resource each.
@@ -110,7 +110,9 @@ def unpacked(body: bytes, most_bytes: int = MOST_BODY_BYTES) -> bytes:
     return content
 
 
-def lines_of(body: bytes, encoding: Encoding, signal: Signal, most_line_bytes: int = MAX_LINE_BYTES) -> Lines:
+def converted(
+    body: bytes, encoding: Encoding, signal: Signal, most_line_bytes: int = MAX_LINE_BYTES
+) -> ConvertedRequest:
     """The lines of a request, one for each resource that has records.
 
     Raises:
@@ -124,7 +126,7 @@ def lines_of(body: bytes, encoding: Encoding, signal: Signal, most_line_bytes: i
             rejected += records
         elif records:
             lines += [line, b"\n"]
-    return Lines(b"".join(lines), rejected)
+    return ConvertedRequest(b"".join(lines), rejected)
 
 
 def answer_of(rejected: int, encoding: Encoding, signal: Signal) -> bytes:

@@ -94,8 +94,8 @@ class Auth:
         self._local_user = replace(self._anonymous, view=self.anonymous_view)
         self.is_open_to_the_world = self.anonymous == "read" and not is_local
 
-    def caller(self, headers: Headers) -> Caller:
-        """The sender of these headers. One with an unknown or expired token is nobody in particular."""
+    def authenticate(self, headers: Headers) -> Caller:
+        """The sender of a request, by its token; without a known token, an anonymous one or the local user."""
         given = [value for name, value in headers if name == b"authorization"]
         if not given:
             is_forwarded = any(name in FORWARDED for name, _ in headers)
@@ -107,9 +107,9 @@ class Auth:
         token = self._keyring.find(secret, datetime.now(UTC))
         return self._unknown if token is None else _caller(token)
 
-    def visitor(self, headers: Headers) -> Caller:
-        """The sender of these headers to a page, whom a cookie may name as well; a token that is given counts first."""
-        caller = self.caller(headers)
+    def authenticate_browser(self, headers: Headers) -> Caller:
+        """The sender of a request for a page, by its token or else by the cookie of a session."""
+        caller = self.authenticate(headers)
         if caller is not self._anonymous and caller is not self._local_user:
             return caller
         now = datetime.now(UTC)

@@ -84,10 +84,10 @@ class Middleware:
         address, headers = client[0] if client else "", scope["headers"]
         if _is_page(scope["raw_path"]):  # a cookie opens pages, and nothing of the API
             asked = RequestContext(
-                headers=headers, caller=self._auth.visitor(headers), address=address, target=_target(scope)
+                headers=headers, caller=self._auth.authenticate_browser(headers), address=address, target=_target(scope)
             )
         else:
-            asked = RequestContext(headers=headers, caller=self._auth.caller(headers), address=address)
+            asked = RequestContext(headers=headers, caller=self._auth.authenticate(headers), address=address)
         start, counted = time.perf_counter(), _Counted(send, varies=self._has_pages and has_page(scope["raw_path"]))
         try:
             await self._handle(scope, asked, receive, counted)
