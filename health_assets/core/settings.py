@@ -383,8 +383,8 @@ class Settings(BaseSettings):
     )
     anonymous_role: Literal["none", "documents", "read"] | None = Field(
         None,
-        description="Rights of [those without a token](serving.md#who-may-see-what); by default `read` at home, else "
-        "`documents`.",
+        description="Rights of [those without a token](serving.md#who-may-see-what); by default `read` on the same "
+        "machine, else `documents`.",
     )
     allowed_hosts: str = Field("", description="Host names answered besides the own ones, with commas; `*` is any.")
     log_format: Literal["text", "json"] = Field(

@@ -30,7 +30,7 @@ def default_status(settings: Settings) -> dg.DefaultScheduleStatus:
 
 
 def default_sensor_status(settings: Settings, naming: Naming) -> dg.DefaultSensorStatus:
-    """Whether a sensor starts by itself: always at home; in another project, where the schedules do."""
+    """Whether a sensor starts by itself: always in our own project; in another one, where the schedules do."""
     is_off = naming.is_embedded and not settings.schedules
     return dg.DefaultSensorStatus.STOPPED if is_off else dg.DefaultSensorStatus.RUNNING
 

@@ -50,7 +50,7 @@ def test_every_tool_answers_the_user_of_the_machine(world: World, mode: str, tmp
         assert len(answer.text.encode()) <= MOST_BYTES
         assert '"mine"' not in answer.text, name  # a personal agent is shown to an operator alone
     assert [row["agent_id"] for row in answers["fleet"].json["listed"]] == ["alpha", "beta", "gamma"]
-    assert SECRET in answers["why"].text  # who is at home can read the logs
+    assert SECRET in answers["why"].text  # the local user can read the logs
 
 
 def test_the_role_operate_sees_personal_agents_and_silences(world: World, tmp_path: Path) -> None:

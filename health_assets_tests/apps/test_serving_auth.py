@@ -154,7 +154,7 @@ def test_the_operator_may_close_documents_or_open_scores(warehouse: Path) -> Non
         assert server.ask("/agents").status == 200
 
 
-def test_at_home_without_tokens_scores_are_open_and_elsewhere_they_are_not(warehouse: Path) -> None:
+def test_without_tokens_scores_are_open_on_this_machine_and_nowhere_else(warehouse: Path) -> None:
     settings = Settings(warehouse=str(warehouse))
     told: list[str] = []
     configured(settings, on_fault=told.append, is_local=True)

@@ -98,7 +98,7 @@ def look_at(world: World, view: AccessScope = FULL, **changes: Any) -> ScopedHis
 
 
 def html_of(page: Page, look: ScopedHistory) -> str:
-    """A page as somebody without a token sees it at home."""
+    """A page as the local user sees it."""
     around = {"signed_in": None, "missing": 0, "page_name": page.name, "target": "/", "is_led_here": False}
     around |= {"csrf": None, "has_tokens": False, "has_alerts": False}
     return page.written("html", {**look.frame(), **around})[0].decode()

@@ -1,4 +1,4 @@
-"""Texts of errors: shown to the operator at home, withheld elsewhere with the command that shows them."""
+"""Texts of errors: shown to the local user, withheld elsewhere with the command that shows them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -39,22 +39,22 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="module")
-def at_home(world: World) -> Iterator[Served]:
+def on_this_machine(world: World) -> Iterator[Served]:
     with world.served() as running:
         yield running
 
 
 @pytest.mark.parametrize("path", ["/", *PAGES[:3]])
-def test_at_home_the_reader_is_the_operator(at_home: Served, path: str) -> None:
-    body = at_home.ask(path).body.decode()
+def test_on_this_machine_texts_are_shown(on_this_machine: Served, path: str) -> None:
+    body = on_this_machine.ask(path).body.decode()
     assert "401 Unauthorized" in body and "withheld" not in body
     assert SECRET not in body and "[redacted]" in body
 
 
 @pytest.mark.parametrize("path", ["/models", "/tools"])
-def test_at_home_the_api_tells_errors_too(at_home: Served, path: str) -> None:
-    assert "401 Unauthorized" in at_home.ask(path).body.decode()
-    assert "401 Unauthorized" not in at_home.ask(path, headers=ELSEWHERE).body.decode()
+def test_on_this_machine_the_api_tells_errors_too(on_this_machine: Served, path: str) -> None:
+    assert "401 Unauthorized" in on_this_machine.ask(path).body.decode()
+    assert "401 Unauthorized" not in on_this_machine.ask(path, headers=ELSEWHERE).body.decode()
 
 
 @pytest.mark.parametrize("path", ["/", *PAGES[:3]])
@@ -67,9 +67,9 @@ def test_elsewhere_errors_are_withheld_with_the_command_that_shows_them(world: W
         assert "401 Unauthorized" in running.ask(path, headers=bearer(made["operate"][0])).body.decode()
 
 
-def test_what_a_proxy_passes_on_does_not_come_from_home(at_home: Served) -> None:
+def test_what_a_proxy_passes_on_is_not_from_this_machine(on_this_machine: Served) -> None:
     for header in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"):
-        body = at_home.ask("/ui/agents/alpha", headers={header: "for=192.0.2.1"}).body.decode()
+        body = on_this_machine.ask("/ui/agents/alpha", headers={header: "for=192.0.2.1"}).body.decode()
         assert "401 Unauthorized" not in body and "withheld" in body, header
 
 
