@@ -1,8 +1,8 @@
 """ibis's compiler for PostgreSQL, with the operations said anew that would differ from what DuckDB computes.
 
 What belongs here: the methods of ibis 12.0's compiler that are replaced. ibis documents none of them, so
-`pyproject.toml` pins it, and `test_postgres_compiler` fails first when they move. What does not: SQL that is not made from
-an expression (`sql`).
+`pyproject.toml` pins it, and `test_postgres_compiler` fails first when they move. What does not: SQL that is not made
+from an expression (`sql`).
 
 - `round` takes halves up, which is DuckDB's way for all numbers from 0 on, and no score rounds others (PostgreSQL's own
   goes to the even neighbour, and with a detour over numeric all digits after the fifteenth are lost);
