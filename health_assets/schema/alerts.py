@@ -54,7 +54,7 @@ class AlertDelivery(Hourly, table=True):
     next_attempt_at: datetime = at("Not to be tried before.")
     delivered_at: datetime | None = at("When the channel took it; null while it waits.", nullable=True)
     last_error: str | None = text("Why the last attempt failed, without secrets; null where it did not.")
-    silenced_by: str | None = text(
+    hushed_by: str | None = text(
         "Silence under which the incident opened and ended, so that it is never delivered; null of any other."
     )
 

@@ -107,7 +107,7 @@ def test_an_incident_that_opens_and_ends_in_a_silence_is_never_told(warehouse: W
     [incident] = incidents(warehouse.path)
     assert incident.is_silenced
     with warehouse.read() as session:
-        assert session.query("SELECT DISTINCT silenced_by FROM alert_deliveries") == [(name,)]
+        assert session.query("SELECT DISTINCT hushed_by FROM alert_deliveries") == [(name,)]
 
 
 def test_what_is_over_by_the_tick_that_sees_the_silence_expire_is_not_told(

@@ -67,7 +67,7 @@ NOTICES = (
     notice("open-floor", "chat", delivered_at=NEWEST + HOUR),
     notice("open-floor", "pager", last_error="it answered 503"),
     notice("open-drop", "chat", attempts=0),
-    notice("over-floor", "chat", silenced_by="0a1b2c3d"),
+    notice("over-floor", "chat", hushed_by="0a1b2c3d"),
     notice("of-theirs", "theirs-only", last_error="it answered 500"),
 )
 

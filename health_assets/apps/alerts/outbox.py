@@ -229,7 +229,7 @@ def waiting_notices(session: Session, *, of_silenced: bool) -> list[Notice]:
 
 def _unsent(session: Session) -> ir.Table:
     notices = session.table(OUTBOX)
-    return notices.filter(notices.delivered_at.isnull(), notices.silenced_by.isnull())
+    return notices.filter(notices.delivered_at.isnull(), notices.hushed_by.isnull())
 
 
 def _notices(session: Session, outbox: ir.Table, incidents: ir.Table, most: int | None) -> list[Notice]:
@@ -272,7 +272,7 @@ def mark_failed(session: Session, notices: Iterable[tuple[Waiting, str, datetime
 
 def mark_never_sent(session: Session, notices: Iterable[tuple[Waiting, str]]) -> None:
     """Note that they are never delivered, and because of which silence."""
-    correct_rows(session, OUTBOX, [_named(notice) | {"silenced_by": silence} for notice, silence in notices], NOTICE)
+    correct_rows(session, OUTBOX, [_named(notice) | {"hushed_by": silence} for notice, silence in notices], NOTICE)
 
 
 def keep_silenced(session: Session, incidents: Iterable[Incident]) -> None:

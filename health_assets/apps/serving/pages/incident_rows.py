@@ -128,7 +128,7 @@ def _delivery(row: Mapping[str, Any], *, is_silenced: bool) -> dict[str, Any]:
     """A notice to one channel, and how it stands."""
     if row["delivered_at"] is not None:
         state = "delivered"
-    elif is_silenced or row["silenced_by"] is not None:
+    elif is_silenced or row["hushed_by"] is not None:
         state = "silenced"
     else:
         state = "failed" if row["last_error"] else "waiting"

@@ -178,7 +178,7 @@ def _undelivered(look: ScopedHistory, seen: pa.Table) -> list[dict[str, Any]]:
     rows = look.history.whole("deliveries")
     if rows is None or not rows.num_rows or not seen.num_rows:
         return []
-    is_waiting = pc.and_(pc.is_null(rows.column("delivered_at")), pc.is_null(rows.column("silenced_by")))
+    is_waiting = pc.and_(pc.is_null(rows.column("delivered_at")), pc.is_null(rows.column("hushed_by")))
     of_these = pc.is_in(rows.column("incident_id"), value_set=seen.column("incident_id").combine_chunks())
     is_silenced = pc.is_in(rows.column("incident_id"), value_set=silenced_among(seen))
     waiting = rows.filter(pc.and_(pc.and_(is_waiting, of_these), pc.invert(is_silenced)))

@@ -293,7 +293,7 @@ def upgrade() -> None:
         sa.Column("next_attempt_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("delivered_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_error", sa.String(collation="C"), nullable=True),
-        sa.Column("silenced_by", sa.String(collation="C"), nullable=True),
+        sa.Column("hushed_by", sa.String(collation="C"), nullable=True),
     )
     op.create_index("alert_deliveries_by_hour", "alert_deliveries", ["hour"], unique=False)
     op.create_table(
