@@ -23,7 +23,7 @@ from joserfc.jwk import OKPKey
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from health_assets.apps.alerts.config import load_alerts
-from health_assets.apps.collecting.requests import TRACES, Encoding, MalformedRequestError, lines_of
+from health_assets.apps.collecting.requests import TRACES, Encoding, MalformedRequestError, converted
 from health_assets.consumer import signatures
 from health_assets.consumer.document import InvalidDocumentError, parse_document
 from health_assets.core.errors import HealthAssetsError
@@ -485,7 +485,7 @@ def check_requests(inputs: Sequence[bytes], _: Path) -> None:
     for body in inputs:
         encoding = Encoding.JSON if body[:1] in (b"{", b"[", b" ") else Encoding.PROTOBUF
         try:
-            lines = lines_of(body, encoding, TRACES)
+            lines = converted(body, encoding, TRACES)
         except MalformedRequestError as error:
             assert 0 < len(str(error)) < LONGEST_SENTENCE
             continue
