@@ -147,7 +147,8 @@ def test_a_session_ends_when_its_token_is_withdrawn_or_expires(warehouse: tuple[
     with served(path, pages=True, targets=targets, tokens_file=file, serve_refresh_s=0.1) as running:
         browsers = Browser(running), Browser(running)
         browsers[0].sign_in(lasting)
-        browsers[0].page("/ui/incidents")  # from now on pages are quick, so that the other token lives to see one
+        # from now on pages are quick, so that the other token lives to see one
+        running.wait_for(lambda _: browsers[0].get("/ui/incidents").status == 200)
         soon = datetime.now(UTC) + timedelta(seconds=4)
         short, short_kept = new_token("short", "read", (), soon)
         file.write_text(f"tokens:\n{lasting_kept.lines()}\n{short_kept.lines()}\n")
