@@ -20,7 +20,7 @@ from health_assets.core.targets import Targets
 from health_assets.logs.decompression import decompressed_blocks
 from health_assets.logs.files import Notes, head_of
 from health_assets.logs.formats import NATIVE, taken_for
-from health_assets.logs.formats.foreign_lines import Damage
+from health_assets.logs.formats.foreign_lines import Blocks, Damage
 from health_assets.logs.formats.format_settings import FormatSettings
 from health_assets.logs.limits import Limits
 from health_assets.logs.reader import log_parser
@@ -175,12 +175,11 @@ def inspected(files: Sequence[RawFile], targets: Targets, limits: Limits) -> Ite
 
 def _inspection(file: RawFile, counted: Sequence[_Group], notes: Counter[str], limits: Limits) -> Inspection:
     head, blocks = head_of(file, as_utf_8(decompressed_blocks(file, limits.unpacking)))
-    damage = next((block.reason for block in islice(blocks, 1) if isinstance(block, Damage)), None)
     taken, records = taken_for(file, head), dict(_records(counted))
     return Inspection(
         name=file.source_file,
         formats=taken.names or ([NATIVE] if records else []),
-        look=None if taken.names or taken.is_private or records else _look(head, damage),
+        look=None if taken.names or taken.is_private or records else _look(head, blocks),
         passed_over=None if LOG_NAME.search(file.source_file) else NAMES_THAT_COUNT,
         records=records,
         rejections=_rejections(counted),
@@ -188,8 +187,9 @@ def _inspection(file: RawFile, counted: Sequence[_Group], notes: Counter[str], l
     )
 
 
-def _look(head: bytes, damage: str | None) -> str:
-    return f"cannot be read: {damage}" if damage and not head else str(hint_of(head))
+def _look(head: bytes, blocks: Blocks) -> str:
+    first = next(blocks, None)
+    return f"cannot be read: {first.reason}" if isinstance(first, Damage) else str(hint_of(head))
 
 
 def _counted(rows: pa.RecordBatchReader) -> list[_Group]:

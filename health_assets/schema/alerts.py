@@ -69,8 +69,8 @@ class AlertSilence(Hourly, table=True):
         description="Patterns of ids of agents as a JSON list; empty for every subject of the rules.", sa_type=sa.JSON
     )
     rules: str = Field(description="Rules as a JSON list; empty for every rule.", sa_type=sa.JSON)
-    starts_at: datetime = at("From when on it covers.")
-    ends_at: datetime = at("Until when it covers, excluded.")
+    starts_at: datetime = at("Start of the silence.")
+    ends_at: datetime = at("End of the silence, excluded.")
     reason: str = text("Why nobody is told, in the words of whoever added it.")
     added_by: str = text("Name of whoever added it.")
     added_at: datetime = at("When it was added.")

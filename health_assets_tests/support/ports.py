@@ -4,7 +4,7 @@ import socket
 from random import SystemRandom
 
 FIRST, LAST = 20_000, 31_999
-"""Below those that the system gives to connections and to whoever binds port 0; such a one is soon somebody else's."""
+"""Below the range from which the system picks ports for outgoing connections and for port 0."""
 
 
 def free_port() -> int:

@@ -276,7 +276,7 @@ def mark_never_sent(session: Session, notices: Iterable[tuple[Waiting, str]]) ->
 
 
 def keep_silenced(session: Session, incidents: Iterable[Incident]) -> None:
-    """Note by which silence incidents are silenced, and since when they are not any more."""
+    """Store the silence of each incident, and when it ended."""
     names = ("hour", "incident_id", "silenced_by", "unsilenced_at")
     rows = [{name: getattr(incident, name) for name in names} for incident in incidents]
     correct_rows(session, ASSET, rows, ("hour", "incident_id"))

@@ -82,7 +82,7 @@ class Auth:
         self.has_tokens = tokens.are_configured(settings)
         self._sign_ins = SignIns()
         self.hosts = AllowedHosts(host, settings.allowed_hosts)
-        # without tokens, and where only this machine can connect under its own name, whoever asks is the local user
+        # reached from this machine alone, and nobody has a token: an anonymous caller is the local user
         is_local_only = is_local and not self.has_tokens and not named(settings.allowed_hosts)
         self.anonymous: AccessLevel = settings.anonymous_role or ("read" if is_local_only else "documents")
         self._anonymous, self._unknown, self._unreadable = (

@@ -5,8 +5,8 @@ What belongs here: which executions these are. What does not: counting them (`ag
 
 from ibis import ir
 
-from health_assets.core.hours import HOUR, HourRange
-from health_assets.scoring.relations import time_literal
+from health_assets.core.hours import HourRange
+from health_assets.scoring.trailing_counts import Trailing
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 
@@ -19,6 +19,5 @@ def executions_of_last_hour(session: Session, hour: HourRange) -> ir.Table:
         hour: one hour.
     """
     until = PartitionStates(session).as_of("agent_now", hour).get(hour.start, hour.end)
-    rows = session.hours_of("executions", hour.extended_back(1))
-    rows = rows.filter(rows.ended_at >= time_literal(until - HOUR), rows.ended_at < time_literal(until))
-    return rows.mutate(hour=time_literal(hour.start))
+    executions = session.hours_of("executions", hour.extended_back(1))
+    return Trailing(executions=executions, hour=hour.start, until=until).of("1h")
