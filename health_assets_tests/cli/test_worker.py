@@ -160,6 +160,33 @@ def test_a_tick_scores_the_hour_that_runs_and_tells_of_its_outage(
     assert project.query("SELECT max(materialized_at) FROM partition_states WHERE asset = 'agent_now'") > before
 
 
+def test_an_outage_is_told_before_the_systems_that_are_scored_less_often_follow(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_clock, hour = settable_clock(monkeypatch), START + 3 * HOUR
+
+    def run_at(minute: float, status: str) -> str:
+        return line(execution(f"e{minute}", "planner", hour + timedelta(minutes=minute), 5.0, status=status))
+
+    def ticked(minute: float) -> None:
+        now = hour + timedelta(minutes=minute)
+        set_clock(now)
+        assert Worker(replace(project.pipeline, clock=lambda: now)).tick() is False
+
+    project.write_log("a.jsonl", [run_at(minute, "success") for minute in range(-60, 6, 3)])
+    with receiver() as pager, declared_systems("agent_health_model", "agent_now", "model_health", "agent_drift"):
+        alerts = project.folder / "alerts.yaml"
+        alerts.write_text(f"channels: {{pager: {{type: webhook, url: '{pager.url}'}}}}", encoding="utf-8")
+        monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
+        ticked(6)  # the hours that are over
+        ticked(6.5)  # the running one, of all systems
+        project.write_log("b.jsonl", [run_at(7 + place / 10, "failure") for place in range(8)])
+        ticked(8)
+        known = dict(project.query("SELECT asset, max(as_of) FROM partition_states GROUP BY asset"))
+        assert known["agent_now"] > max(known["model_health"], known["drift"])
+        assert "planner is failing: 8 of " in str(pager.bodies)
+
+
 @pytest.mark.usefixtures("_few_systems")
 def test_alerts_are_told_where_the_logs_cannot_be_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write_log("a.jsonl", [line(execution("e1", "planner", START))])

@@ -42,6 +42,7 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.hour_arithmetic import newest_finished_hour
+from health_assets.systems.due_hours import LIVE_ASSETS
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
@@ -181,10 +182,13 @@ def _observed(
 
 
 def hour_so_far(session: Session, now: datetime) -> tuple[datetime, datetime] | None:
-    """The running hour and up to when its scores know it; None where it has none, or a run is making them."""
+    """The running hour and up to when its live scores know it; None where it has none, or a run is making them.
+
+    The scores of the other systems are made less often (`systems.due_hours`), and are looked at as they are.
+    """
     states, hours = PartitionStates(session), HourRange.of(floor_hour(now))
     made, needed = states.made_at(hours).get(hours.start, {}), states.assets() & set(NEEDED)
-    known = {states.as_of(asset, hours).get(hours.start) for asset in needed}
+    known = {states.as_of(asset, hours).get(hours.start) for asset in needed & LIVE_ASSETS}
     known_until = known.pop() if len(known) == 1 else None
     return (hours.start, known_until) if known_until and needed <= made.keys() else None
 
