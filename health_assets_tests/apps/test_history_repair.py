@@ -212,7 +212,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
             requests.append(request)
             return super().ask(request, timeout_s)
 
-    monkeypatch.setattr(updater_module, "Reader", Counted)
+    monkeypatch.setattr(updater_module, "ReusedReader", Counted)
     return requests
 
 

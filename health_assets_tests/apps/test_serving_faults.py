@@ -22,8 +22,8 @@ import ibis
 import pytest
 from typer.testing import CliRunner
 
-from health_assets.apps.serving import protocol, refresher
-from health_assets.apps.serving.client import Reader, ReaderError
+from health_assets.apps.serving import client, protocol, refresher
+from health_assets.apps.serving.client import Reader, ReaderError, ReusedReader
 from health_assets.apps.serving.rate_limit import MOST_CLIENTS, RateLimit
 from health_assets.apps.serving.reader_process import ROWS_PER_BATCH
 from health_assets.apps.serving.server import listening
@@ -39,6 +39,7 @@ from health_assets_tests.support.serving_made import (
     Served,
     fill,
     fill_agents,
+    readers_in_this_process,
     score,
     served,
     state,
@@ -161,7 +162,8 @@ def test_an_old_snapshot_is_freed_batch_by_batch(tmp_path: Path, monkeypatch: py
     path = tmp_path / "health.duckdb"
     agents = [f"agent {number}" for number in range(2 * ROWS_PER_BATCH + 1)]
     fill(path, agent_health_state=[state(agent_id) for agent_id in agents])
-    refreshing = refresher.Refresher(Settings(warehouse=str(path)), pytest.fail)
+    with readers_in_this_process():
+        refreshing = refresher.Refresher(Settings(warehouse=str(path)), pytest.fail)
     refreshing.refresh()
     assert refreshing.snapshot is not None
     kept = [weakref.ref(batch.rows) for batch in refreshing.snapshot.batches]
@@ -234,6 +236,30 @@ def test_a_reader_that_hangs_or_dies_is_replaced_and_none_outlives_its_server(tm
     assert left_alone.wait(timeout=60) == 0
     assert left_alone.stdout is not None
     left_alone.stdout.close()
+
+
+def test_a_reader_is_used_again_until_nobody_asks_for_a_while_or_an_answer_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = ReusedReader(Settings(warehouse=str(tmp_path / "none.duckdb")))
+
+    def process_after_an_answer() -> subprocess.Popen[bytes] | None:
+        with pytest.raises(ReaderError, match="there is no warehouse"):
+            reader.ask({"session": "s"}, 120)
+        reader.end_if_idle()
+        return reader._process
+
+    first = process_after_an_answer()
+    assert first is not None
+    assert process_after_an_answer() is first
+    monkeypatch.setattr(client, "IDLE_S", 0.0)
+    assert process_after_an_answer() is None
+    assert first.returncode == -signal.SIGKILL
+    monkeypatch.undo()
+    second = process_after_an_answer()
+    assert second not in (None, first)
+    monkeypatch.setattr(client, "LONG_S", 0.0)
+    assert process_after_an_answer() is None
 
 
 # -- conditional requests --

@@ -131,6 +131,9 @@ class ReaderInThisProcess:
     def close(self) -> None:
         pass
 
+    def end_if_idle(self) -> None:
+        pass
+
     def __enter__(self) -> "ReaderInThisProcess":
         return self
 
@@ -153,9 +156,9 @@ def readers_in_this_process() -> Iterator[None]:
     """For tests of what is answered rather than of processes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "_start", start_as_another_process)
-        patch.setattr(refresher, "Reader", ReaderInThisProcess)
+        patch.setattr(refresher, "ReusedReader", ReaderInThisProcess)
         patch.setattr(sessions, "Reader", ReaderInThisProcess)
-        patch.setattr(updater, "Reader", ReaderInThisProcess)
+        patch.setattr(updater, "ReusedReader", ReaderInThisProcess)
         yield
 
 

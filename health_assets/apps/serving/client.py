@@ -49,6 +49,10 @@ SENTENCES = {
 """What the world is told: no path, no host, no trace."""
 
 
+IDLE_S = 30.0
+"""So long the process of a `ReusedReader` waits for the next question, since to start one takes seconds."""
+LONG_S = 10.0
+"""After an answer that took longer it ends at once, so that its memory is free until there is something new."""
 READER, WRITER = "health_assets.apps.serving.reader_process", "health_assets.apps.serving.writer_process"
 
 
@@ -139,3 +143,26 @@ class Reader:
             self.close()
             raise ReaderError(UNREADABLE, f"reading the warehouse was given up: no answer within {timeout_s:g} s")
         return line
+
+
+class ReusedReader(Reader):
+    """A reader for what is asked whenever there is something new: its process ends when nobody asks for a while."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._answered_at_s = 0.0
+
+    def ask(self, request: dict[str, Any], timeout_s: float) -> Any:
+        """See `Reader.ask`."""
+        began_s = time.monotonic()
+        try:
+            return super().ask(request, timeout_s)
+        finally:
+            self._answered_at_s = time.monotonic()
+            if self._answered_at_s - began_s > LONG_S:
+                self.close()
+
+    def end_if_idle(self) -> None:
+        """End the process if nobody has asked it for `IDLE_S`."""
+        if time.monotonic() - self._answered_at_s > IDLE_S:
+            self.close()

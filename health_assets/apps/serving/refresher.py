@@ -1,7 +1,7 @@
 """The thread that keeps the snapshot new, and the account of how old it is.
 
 It looks at the stamps of the files of warehouse and targets every few seconds, and only when one has changed, or an
-hour has ended, does it start a reader; a reader that takes long is started less often. A database, which has no file
+hour has ended, does it ask a reader; one that takes long is asked less often. A database, which has no file
 that would tell, is asked every `HEALTH_SERVE_REFRESH_S` seconds. Whatever goes wrong, the last good snapshot stays.
 """
 
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from health_assets.apps.serving.client import SENTENCES, UNREADABLE, Reader, ReaderError
+from health_assets.apps.serving.client import SENTENCES, UNREADABLE, ReaderError, ReusedReader
 from health_assets.apps.serving.repeating import Repeated
 from health_assets.apps.serving.snapshot import Batch, Snapshot
 from health_assets.core.errors import HealthAssetsError
@@ -51,7 +51,7 @@ class Refresher:
         self._on_fault = on_fault
         self._seen: Fingerprint | None = None
         self._read_s = 0.0
-        self._reader: Reader | None = None
+        self._reader = ReusedReader(settings)
         self._repeated = Repeated("refresher", self.refresh, self._rest_s, self._note_bug, is_at_once=True)
         self.snapshot: Snapshot | None = None
         """The newest good one; replaced as a whole."""
@@ -69,9 +69,9 @@ class Refresher:
     def stop(self) -> None:
         """End the thread, and the reader that it may be waiting for."""
         self._repeated.ask_to_stop()
-        if (reader := self._reader) is not None:
-            reader.interrupt()
+        self._reader.interrupt()
         self._repeated.stop()
+        self._reader.close()
 
     def describe(self) -> dict[str, Any]:
         """The age of the data, for `/status`."""
@@ -92,6 +92,7 @@ class Refresher:
         fingerprint = self._fingerprint()
         if self._warehouse is not None and fingerprint == self._seen:
             self.checked_at, self._read_s = datetime.now(UTC), 0.0
+            self._reader.end_if_idle()
             return
         began_s = time.monotonic()
         try:
@@ -101,7 +102,7 @@ class Refresher:
                 self._note(error)
             return
         finally:
-            self._reader, self._read_s = None, time.monotonic() - began_s
+            self._read_s = time.monotonic() - began_s
         if fresh is not None:
             batches = self.snapshot.batches if self.snapshot else []
             self.snapshot = fresh
@@ -119,10 +120,9 @@ class Refresher:
             remove_what_the_dead_left()  # a server that was killed left its data behind
         if self._warehouse is not None and not self._warehouse.exists():
             raise ReaderError("missing", f"there is no warehouse at {self._warehouse} yet; it is waited for")
-        with temporary_folder("serve-") as folder, Reader(self._settings) as reader:
-            self._reader = reader
+        with temporary_folder("serve-") as folder:
             known = self.snapshot.version if self.snapshot else None
-            found = reader.ask({"snapshot": str(folder), "known": known}, READ_TIMEOUT_S)
+            found = self._reader.ask({"snapshot": str(folder), "known": known}, READ_TIMEOUT_S)
             self.pipeline = found["pipeline"]
             return Snapshot.read(folder, found["snapshot"]) if found["snapshot"] else None
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from health_assets.apps.serving.client import Reader, ReaderError
+from health_assets.apps.serving.client import ReaderError, ReusedReader
 from health_assets.apps.serving.history.layout import ACCOUNT
 from health_assets.apps.serving.history.reading import History
 from health_assets.apps.serving.repeating import Repeated
@@ -70,7 +70,7 @@ class Updater:
         self._clock = clock
         self._on_fault = on_fault
         self._folder = history_folder(settings)
-        self._reader: Reader | None = None
+        self._reader = ReusedReader(settings)
         self._fault: str | None = None
         self._seen: object = None
         self._filled_s = 0.0
@@ -92,9 +92,9 @@ class Updater:
     def stop(self) -> None:
         """End the thread, and the process that it may be waiting for."""
         self._repeated.ask_to_stop()
-        if (reader := self._reader) is not None:
-            reader.interrupt()
+        self._reader.interrupt()
         self._repeated.stop()
+        self._reader.close()
 
     def catch_up(self, is_there: Callable[[History], bool], timeout_s: float) -> bool:
         """Look at the warehouse at once, and wait until the history has something, or for so long.
@@ -127,12 +127,11 @@ class Updater:
         fingerprint = self._fingerprint()
         is_known = fingerprint is not None and (*fingerprint, stamp(self._folder / ACCOUNT)) == self._seen
         if is_known and not self.history.missing:
+            self._reader.end_if_idle()
             return
         began_s = time.monotonic()
         try:
-            with Reader(self._settings) as reader:
-                self._reader = reader
-                self._fill(reader)
+            self._fill()
             self._seen = None if fingerprint is None else (*fingerprint, self.history.seen)
             self._fault = None
             self.is_empty = self.history.newest("agents") is None
@@ -143,12 +142,12 @@ class Updater:
             self._fault = kind
             self.is_empty = kind in ("missing", "empty") and self.history.newest("agents") is None
         finally:
-            self._reader, self._filled_s = None, time.monotonic() - began_s
+            self._filled_s = time.monotonic() - began_s
 
-    def _fill(self, reader: Reader) -> None:
+    def _fill(self) -> None:
         """Fill step by step, as long as hours are missing."""
         while not self._repeated.is_stopping:
-            told = reader.ask({"history": str(self._folder)}, STEP_TIMEOUT_S)
+            told = self._reader.ask({"history": str(self._folder)}, STEP_TIMEOUT_S)
             if (newer := self.history.newer()) is not None:
                 self._take(newer)
             if not told["missing"] or self._repeated.rest(BETWEEN_STEPS_S):
