@@ -16,7 +16,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -120,7 +120,7 @@ def measure(folder: Path, every_s: int, trials: list[Trial]) -> str:
     log.parent.mkdir()
     write_history(log, [trial.agent_id for trial in trials])
     by_agent = {trial.agent_id: trial for trial in trials}
-    with webhook(by_agent) as url:
+    with webhook(by_agent) as url, chdir(folder):  # where no Dagster records the runs
         alerts = folder / "alerts.yaml"
         # one by one, so that no message says less because others wait with it
         alerts.write_text(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import ibis
 import pandas as pd
@@ -72,8 +72,14 @@ OF_HOURS = ("hour", "columns_of_other_type", "changed_columns")
 
 def rows(source: Source) -> ir.Table:
     """The asset's own rows, with how many and which required values are missing, and the end of their hour."""
-    own = source.rows()
-    required = [name for name, _, is_nullable, _ in describe(source.asset) if not is_nullable]
+    own = _with_missing_values(source.session.table(source.asset), source.asset)
+    return own.filter(own.hour >= source.hours.start, own.hour < source.hours.end)
+
+
+@lru_cache(256)
+def _with_missing_values(own: ir.Table, asset: str) -> ir.Table:
+    """All rows of an asset with the columns of `OF_ROWS`; made once, since it takes longer than to look at few rows."""
+    required = [name for name, _, is_nullable, _ in describe(asset) if not is_nullable]
     missing = {name: own[name].isnull() for name in required}
     return own.mutate(
         missing_values=sum((is_missing.cast("int64") for is_missing in missing.values()), ibis.literal(0)),

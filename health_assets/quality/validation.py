@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from health_assets.quality.expectations import Expectation
+from health_assets.quality.expectations import Expectation, unique
 from health_assets.quality.gx_internals import (
     importing_without_unused_modules,
     remembering,
@@ -48,8 +48,7 @@ def _failed(batches: Sequence[Batch]) -> list[list[int]]:
     alike: dict[Hashable, list[tuple[int, int]]] = {}
     for number, batch in enumerate(batches):
         for place, expectation in enumerate(batch.expectations):
-            key = (number, place) if expectation.is_uniqueness else _kind(batch.frame, expectation)
-            alike.setdefault(key, []).append((number, place))
+            alike.setdefault(_kind(batch.frame, expectation), []).append((number, place))
     groups = [*alike.values()]
     together = [_together(str(column), batches, places) for column, places in enumerate(groups)]
     rows = max((len(one.frame) for one in together), default=0)
@@ -64,22 +63,32 @@ def _failed(batches: Sequence[Batch]) -> list[list[int]]:
 
 def _kind(frame: pd.DataFrame, expectation: Expectation) -> Hashable:
     """What expectations have in common that can be validated together: all but the names of their columns."""
+    if expectation.is_uniqueness:
+        return expectation.type, len(expectation.columns)
     types = [str(frame[name].dtype) for name in expectation.columns]
     return repr((expectation.renamed([""] * len(types)), types))
 
 
 def _together(name: str, batches: Sequence[Batch], places: Sequence[tuple[int, int]]) -> Batch:
-    """Expectations that are alike as one, of columns that hold the values of all of theirs."""
+    """Expectations that are alike as one, of columns that hold the values of all of theirs.
+
+    Where rows must be unique, so must they be with the number of their expectation.
+    """
     columns: list[list[pd.Series]] = []
     for number, place in places:
         batch = batches[number]
         columns.append([batch.frame[column] for column in batch.expectations[place].columns])
+    number, place = places[0]
+    expectation = batches[number].expectations[place]
+    if expectation.is_uniqueness:
+        columns = [
+            [pd.Series(number, own[0].index), *(values.astype(object) for values in own)]
+            for number, own in enumerate(columns)
+        ]
     names = [f"{name} {role}" for role in range(len(columns[0]))]
     values = [pd.concat(own, ignore_index=True) for own in zip(*columns, strict=True)]
-    number, place = places[0]
-    return Batch(
-        pd.DataFrame(dict(zip(names, values, strict=True))), [batches[number].expectations[place].renamed(names)]
-    )
+    frame = pd.DataFrame(dict(zip(names, values, strict=True)))
+    return Batch(frame, unique(*names) if expectation.is_uniqueness else [expectation.renamed(names)])
 
 
 def _padded(batch: Batch, rows: int) -> pd.DataFrame:
