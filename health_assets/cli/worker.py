@@ -8,9 +8,8 @@ that an hour costs its work alone.
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from health_assets.apps.alerts.config import load_alerts
 from health_assets.apps.alerts.evaluator import next_change_at
@@ -22,6 +21,7 @@ from health_assets.cli.tick_inputs import QuietTick, TickInputs
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WriteLockTimeoutError
 from health_assets.core.interruption import ended_by_sigint, ended_by_sigterm
 from health_assets.core.settings import Settings
+from health_assets.core.targets import Targets
 from health_assets.core.terminal import printable
 from health_assets.pipeline.ingest_report import IngestReport
 from health_assets.pipeline.log_ingestion import load_new_logs
@@ -34,7 +34,9 @@ from health_assets.warehouse.engines.duckdb.shared import SharedDuckDB
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 
 RETRY_S = 3600.0
-"""After a failure the same hours are made again once new lines touch them, or after so long."""
+"""Hours of which a check failed are made again once new lines touch them, or after so long."""
+FIRST_RETRY_S = 5.0
+"""After another failure they are made again after so long, and then after twice as long each time, up to `RETRY_S`."""
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +84,25 @@ class OngoingProblem:
         self._sentence = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A run that failed.
+
+    Args:
+        at: when, by the clock of the pipeline.
+        at_s: when, by the monotonic clock.
+        wait_s: how long its hours are left alone.
+    """
+
+    at: datetime
+    at_s: float
+    wait_s: float
+
+    def is_over(self, due: DueRun, now: datetime) -> bool:
+        """Whether its hours are to be tried again, also since they ran when it failed, and are over."""
+        return time.monotonic() - self.at_s >= self.wait_s or self.at < due.hours.end <= now
+
+
 class Worker:
     """Keeps the tables of a pipeline up to date.
 
@@ -92,13 +113,15 @@ class Worker:
     def __init__(self, pipeline: Pipeline) -> None:
         self._duckdb = SharedDuckDB()
         self._pipeline = replace(pipeline, shared_duckdb=self._duckdb)
-        self._failed: dict[DueRun, float] = {}
-        """When hours were made that failed, by the monotonic clock."""
+        self._failed: dict[DueRun, Failure] = {}
+        self._targets: Targets | None = None
+        """The last ones that could be loaded."""
         self._loaded: IngestReport | None = None
         """The report of what was loaded since the last run, which the next one checks."""
         self._due_problem = OngoingProblem()
         self._alerts_problem = OngoingProblem()
         self._publishing_problem = OngoingProblem()
+        self._delivery_problem = OngoingProblem()
         self._is_published = False
         """Whether the last run published; a worker before this one may have been stopped."""
         self._quiet: QuietTick | None = None
@@ -117,15 +140,23 @@ class Worker:
             self._due_problem.report(str(error))
         else:
             self._due_problem.clear()
-        is_ended = any(self._make(run) for run in due or ())
-        if not is_ended and self._pipeline.settings.alerts is not None:
-            self._alert(self._pipeline.settings.alerts)  # also where nothing can be made: that is told then
+        is_ended = self._make_all(due or [])
         if not is_ended and not self._is_published:
             self._publish()
         is_failing = due is None or self._failed or self._alerts_problem.is_ongoing or not self._is_published
         if inputs is not None and not due and not is_failing:
             self._quiet = QuietTick(inputs=inputs, at=now, until=self._next_change_at(now))
         return is_ended
+
+    def _make_all(self, due: Sequence[DueRun]) -> bool:
+        """Make what is due, the running hour first, and tell of it; gives whether a run was asked to end."""
+        for run in due:
+            if self._make(run):
+                return True
+            if run is not due[-1]:  # others may take long
+                self._alert()
+        self._alert()  # also where nothing can be made: that is told then
+        return False
 
     def _next_change_at(self, now: datetime) -> datetime:
         """The time at which the clock alone may give a tick something to do; `now` where that cannot be told."""
@@ -152,11 +183,13 @@ class Worker:
             self._is_published = True
             self._publishing_problem.clear()
 
-    def _alert(self, file: Path) -> None:
+    def _alert(self) -> None:
         """Open and close incidents by what was made, and tell the channels."""
         settings, now = self._pipeline.settings, self._pipeline.clock()
+        if settings.alerts is None:
+            return
         try:
-            done = tick_alerts(settings, load_alerts(file), self._pipeline.load_targets(), now)
+            done = tick_alerts(settings, load_alerts(settings.alerts), self._known_targets(), now)
             publish_if_configured(settings)
         except NoWarehouseError:
             return  # nothing was made yet
@@ -165,6 +198,23 @@ class Worker:
         else:
             self._alerts_problem.clear()
             _log.info("alerts: %s", done)
+            if done.sent.failed:
+                self._delivery_problem.report(f"alerts not delivered yet: {'; '.join(done.sent.errors)}")
+            elif done.sent.delivered:
+                self._delivery_problem.clear()
+
+    def _known_targets(self) -> Targets:
+        """The targets, or where they cannot be loaded, the last ones that could.
+
+        Raises:
+            HealthAssetsError: they cannot be loaded, and never could.
+        """
+        try:
+            self._targets = self._pipeline.load_targets()
+        except HealthAssetsError:  # of which `_due` tells
+            if self._targets is None:
+                raise
+        return self._targets
 
     def _due(self) -> list[DueRun]:
         """Load what is new in the logs; gives what is due by then, without what failed a short while ago.
@@ -184,6 +234,7 @@ class Worker:
                 selection = select_hours(pipeline, None, None)
                 self._take(selection.loaded)
                 due = [DueRun(hours=selection.hours, only_stale=False)]
+        self._failed = {run: self._failed[run] for run in due if run in self._failed}
         return [run for run in due if self._is_to_be_tried(run)]
 
     def _take(self, loaded: IngestReport | None) -> None:
@@ -194,15 +245,15 @@ class Worker:
             _log.info("loaded %d lines and %d spans", loaded.lines_read, loaded.spans_read)
         back_hours = self._pipeline.settings.reach_hours - 1
         self._failed = {
-            due: at_s
-            for due, at_s in self._failed.items()
+            due: failure
+            for due, failure in self._failed.items()
             if loaded.touched_hours.isdisjoint(due.hours.extended_back(back_hours))
         }
         self._loaded = loaded if self._loaded is None else loaded.after(self._loaded)
 
     def _is_to_be_tried(self, due: DueRun) -> bool:
-        failed_at_s = self._failed.get(due)
-        return failed_at_s is None or time.monotonic() - failed_at_s >= RETRY_S
+        failure = self._failed.get(due)
+        return failure is None or failure.is_over(due, self._pipeline.clock())
 
     def _make(self, due: DueRun) -> bool:
         """Make hours, and print what came of it; gives whether the run was asked to end."""
@@ -217,14 +268,14 @@ class Worker:
             self._due_problem.report(str(error))
             return False
         except HealthAssetsError as error:
-            self._note_failure(due, [str(error)])
+            self._say_problems([str(error)])
+            self._note_failure(due)
             return False
         self._is_published = outcome.publishing_error is None
         if outcome.was_stopped:
             return True
         if outcome.files_seen:  # else it ended before the logs were looked at
             self._loaded = None
-        self._failed.pop(due, None)
         problems = outcome.problems
         console.print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
         try:
@@ -233,13 +284,23 @@ class Worker:
         except HealthAssetsError as error:
             problems = [*problems, str(error)]
         if problems:
-            self._note_failure(due, problems)
+            self._say_problems(problems)
+        if outcome.error is None:  # faults of single logs, and of what follows the run, do not undo it
+            self._failed.pop(due, None)
+        else:
+            self._note_failure(due, has_failed_check=any(check.is_error for check in outcome.failed_checks))
         return False
 
-    def _note_failure(self, due: DueRun, problems: Sequence[str]) -> None:
-        """Say why a run failed, and leave its hours alone for a while."""
-        self._failed[due] = time.monotonic()
+    def _say_problems(self, problems: Sequence[str]) -> None:
         say(printable("; ".join(dict.fromkeys(problems)), MOST_TOLD))
+
+    def _note_failure(self, due: DueRun, *, has_failed_check: bool = False) -> None:
+        """Leave the hours of a run that failed alone for a while."""
+        before = self._failed.get(due)
+        again_s = FIRST_RETRY_S if before is None else min(2 * before.wait_s, RETRY_S)
+        self._failed[due] = Failure(
+            at=self._pipeline.clock(), at_s=time.monotonic(), wait_s=RETRY_S if has_failed_check else again_s
+        )
 
 
 def _has_scores(pipeline: Pipeline) -> bool:

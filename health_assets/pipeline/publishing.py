@@ -56,6 +56,8 @@ LOOK_S = 0.1
 SHORT_PATIENCE_S = 5.0
 """How long the warehouse or the folder is waited for by who has something else to do."""
 ALL = "all"
+BETWEEN_HOURS = ("alerts",)
+"""Assets that get rows also while no hour of theirs is made: incidents open in the running hour."""
 """Period of a table without hours."""
 
 
@@ -143,9 +145,10 @@ def has_unpublished(session: Session, folder: Path) -> bool:
     if manifest is None or manifest.schema_version != SCHEMA_VERSION:
         return True
     published = manifest.tables
+    of_assets = marks_of_assets(session) | write_marks(session, BETWEEN_HOURS, BETWEEN_HOURS)
     return any(
         asset in PUBLISHED and published.get(asset, PublishedTable()).marks != marks
-        for asset, marks in marks_of_assets(session).items()
+        for asset, marks in of_assets.items()
     )
 
 
@@ -186,7 +189,7 @@ def _publish(folder: Path, settings: Settings, warehouse: Warehouse, clock: Call
 def _marks(session: Session) -> Iterator[tuple[str, Marks]]:
     """The marks of every table that is published."""
     hourly = [table for table in PUBLISHED if "hour" in columns_of(table)]
-    marks = write_marks(session, hourly)
+    marks = write_marks(session, hourly, BETWEEN_HOURS)
     for table in PUBLISHED:
         yield table, marks[table] if table in marks else {ALL: _digest_of_rows(session, table)}
 

@@ -35,7 +35,6 @@ ALL_SYSTEMS: tuple[str, ...] = ()
 """As the systems of a run: every one."""
 LIVE_SYSTEMS = frozenset({"agent_health_model", "agent_now", "explanations", "agent_health_state", "error_budget"})
 """The systems of which the running hour is made anew whenever logs have news of it; of the others less often."""
-LIVE_ASSETS = frozenset(asset.name for system in LIVE_SYSTEMS for asset in SYSTEMS[system])
 _MADE_BY_RUNS = (*RECORDS, *(name for name, asset in DERIVED.items() if not asset.is_external))
 """Assets whose hours a run makes."""
 

@@ -6,7 +6,7 @@ What belongs here: reading them, with one query for all assets. What does not: w
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,17 +22,19 @@ Marks = dict[str, str]
 """By period, a UTC day (`2026-06-07`) or one of its hours (`2026-06-07T14`), a digest."""
 
 
-def write_marks(session: Session, tables: Iterable[str]) -> dict[str, Marks]:
+def write_marks(session: Session, tables: Iterable[str], between_hours: Collection[str] = ()) -> dict[str, Marks]:
     """The marks of tables with hours; of assets, those of the hours that are materialized.
 
     Args:
         session: a session.
         tables: tables that have `hour`.
+        between_hours: assets of them that get rows also while no hour of theirs is made.
     """
     by_hour_from = _by_hour_from(session)
     if by_hour_from is None:
         return {table: {} for table in tables}
     of_assets = _of_all_assets(session, by_hour_from)
+    of_assets = {asset: marks for asset, marks in of_assets.items() if asset not in between_hours}
     return {
         table: of_assets[table] if table in of_assets else _of_rows(session, table, by_hour_from) for table in tables
     }

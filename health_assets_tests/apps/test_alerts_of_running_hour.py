@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from health_assets.apps.alerts.collectors import facts_of
 from health_assets.apps.alerts.config import Alerts
 from health_assets.apps.alerts.evaluator import Watch, watch
+from health_assets.apps.alerts.facts import ExpectationFact
+from health_assets.apps.alerts.observed_hour import ObservedHour
 from health_assets.apps.alerts.rules import RULES
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.targets import load_targets
@@ -107,14 +110,30 @@ def test_an_hour_that_was_made_while_it_ran_is_not_judged_before_it_is_made_anew
     assert looked(project, after(70)).hours == [OUTAGE]
 
 
-def test_an_hour_that_a_run_is_making_opens_nothing(project: Project, clock: SetClock) -> None:
+def test_what_is_made_of_a_running_hour_is_judged_though_the_rest_is_older_or_missing(
+    project: Project, clock: SetClock
+) -> None:
+    materialize(project, OUTAGE, clock, after(0.5))
     add(project, "down", runs(OUTAGE, after(5), "failure"))
-    materialize(project, OUTAGE, clock, after(5))
     clock(after(6))
     project.materialize(HourRange.of(OUTAGE), only=NOW_STEPS[:4])
-    assert not looked(project, after(6.1)).opened, "agent_now is of another time than the scores"
-    materialize(project, OUTAGE, clock, after(6.2))
-    assert looked(project, after(6.3)).opened
+    [opened] = looked(project, after(6.1)).opened
+    assert (opened.rule, opened.opened_at) == ("failing_now", after(6))
+    materialize(project, OUTAGE, clock, after(7))
+    assert not looked(project, after(7.1)).opened, "it is open already"
+
+
+def test_an_incident_of_a_check_that_is_evaluated_no_more_ends_after_a_day(project: Project) -> None:
+    rule = RULES["expectation_failed"]()
+    with project.warehouse.read() as session:
+        observed = ObservedHour(
+            session=session, hour=OUTAGE - HOUR, rules=(rule,), targets=load_targets(project.settings.targets),
+            open_subjects={(rule.name, "expectation", "agent_health.forgotten")}, window_hours=4,
+        )  # fmt: skip
+        [fact] = facts_of(observed, [ExpectationFact])
+    assert fact.subject_id == "agent_health.forgotten"
+    assert rule.is_good(fact, None) is None
+    assert rule.gives_up(fact, fact.hour - timedelta(days=1)) and not rule.gives_up(fact, fact.hour)
 
 
 def test_an_earlier_hour_that_is_judged_later_closes_no_incident_of_the_running_hour(

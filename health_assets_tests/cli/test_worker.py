@@ -3,28 +3,33 @@
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ibis.expr.types import Table
 
 from health_assets.cli import tick_inputs
 from health_assets.cli import worker as worker_module
 from health_assets.cli.dagster_home import write_home
 from health_assets.cli.outcomes import Outcome, OutcomeCollector
-from health_assets.cli.worker import Worker
+from health_assets.cli.worker import Failure, Worker
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.core.formatting import seconds_of
 from health_assets.core.hours import HOUR, HourGroups, HourRange, floor_hour
 from health_assets.core.settings import Settings
+from health_assets.pipeline.derived import Inputs
 from health_assets.pipeline.ingest_report import IngestReport
+from health_assets.systems.declared_assets import DERIVED, SYSTEMS
 from health_assets.systems.due_hours import DueRun
 from health_assets.warehouse.engines.duckdb.store import DuckDBFile
 from health_assets_tests.support.clocks import settable_clock
 from health_assets_tests.support.logs_made import START, execution, line
+from health_assets_tests.support.ports import free_port
 from health_assets_tests.support.projects import (
     FLEET,
     Project,
@@ -187,6 +192,104 @@ def test_an_outage_is_told_before_the_systems_that_are_scored_less_often_follow(
         assert "planner is failing: 8 of " in str(pager.bodies)
 
 
+@pytest.fixture
+def tick_at(project: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """One worker, asked to look so many minutes after the beginning of the fourth hour."""
+    set_clock, now = settable_clock(monkeypatch), [START]
+    workers: list[Worker] = []
+
+    def ticked(minute: float) -> None:
+        now.append(START + 3 * HOUR + timedelta(minutes=minute))
+        set_clock(now[-1])
+        if not workers:  # the settings are those of the first look
+            workers.append(Worker(replace(project.pipeline, clock=lambda: now[-1])))
+        assert workers[-1].tick() is False
+
+    return ticked
+
+
+def runs_of_minutes(minutes: Iterable[float], status: str) -> list[str]:
+    first = START + 3 * HOUR
+    return [
+        line(execution(f"e{minute}", "planner", first + timedelta(minutes=minute), 5.0, status=status))
+        for minute in minutes
+    ]
+
+
+def tell(project: Project, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    alerts = project.folder / "alerts.yaml"
+    alerts.write_text(f"channels: {{pager: {{type: webhook, url: '{url}'}}}}", encoding="utf-8")
+    monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
+
+
+@contextmanager
+def an_asset_fails(name: str, since: Callable[[], bool]) -> Iterator[None]:
+    """Let the formula of an asset raise once `since` says so."""
+    with declared_systems("agent_health_model", "agent_now", "model_health", "error_budget"):
+        system = next(key for key, assets in SYSTEMS.items() if name in {asset.name for asset in assets})
+        sound = DERIVED[name].rows
+
+        def rows(inputs: Inputs) -> Table:
+            if since():
+                raise MemoryError("out of memory")
+            return sound(inputs)
+
+        broken = replace(DERIVED[name], rows=rows)
+        SYSTEMS[system] = tuple(broken if asset.name == name else asset for asset in SYSTEMS[system])
+        DERIVED[name] = broken
+        yield
+
+
+@pytest.mark.parametrize("asset", ["model_health", "error_budget"])
+@pytest.mark.parametrize("is_at_once", [True, False], ids=["from the first run on", "later"])
+def test_an_asset_that_cannot_be_made_hides_no_outage(
+    project: Project, tick_at: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, asset: str, is_at_once: bool
+) -> None:
+    is_failing = [is_at_once]
+    project.write_log("a.jsonl", runs_of_minutes(range(-60, 6, 3), "success"))
+    with receiver() as pager, an_asset_fails(asset, lambda: is_failing[-1]):
+        tell(project, pager.url, monkeypatch)
+        tick_at(6)
+        tick_at(6.5)
+        is_failing.append(True)
+        project.write_log("b.jsonl", runs_of_minutes((7 + place / 10 for place in range(8)), "failure"))
+        tick_at(8)
+        assert "planner is failing: 8 of " in str(pager.bodies)
+        assert "hour_late" not in str(pager.bodies), "there are no earlier hours"
+
+
+@pytest.mark.usefixtures("_few_systems")
+def test_a_mistake_in_the_targets_stops_no_alerts(
+    project: Project, tick_at: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write_log("a.jsonl", runs_of_minutes(range(-60, 6, 3), "success"))
+    with receiver() as pager:
+        tell(project, pager.url, monkeypatch)
+        project.write_targets({})
+        tick_at(6)
+        project.targets_path.write_text("defauts: {}", encoding="utf-8")
+        tick_at(7)
+        assert not pager.bodies
+        tick_at(6 * 60)
+        assert "hour_late" in str(pager.bodies)
+
+
+@pytest.mark.usefixtures("_few_systems")
+def test_a_channel_that_takes_no_message_is_named_once(
+    project: Project,
+    tick_at: Callable[[float], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    project.write_log("a.jsonl", runs_of_minutes(range(-60, 6, 3), "success"))
+    tell(project, f"http://127.0.0.1:{free_port()}/", monkeypatch)
+    tick_at(6)
+    project.write_log("b.jsonl", runs_of_minutes((7 + place / 10 for place in range(8)), "failure"))
+    tick_at(8)
+    tick_at(20)
+    assert capsys.readouterr().err.count("alerts not delivered yet: pager: ") == 1
+
+
 @pytest.mark.usefixtures("_few_systems")
 def test_alerts_are_told_where_the_logs_cannot_be_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write_log("a.jsonl", [line(execution("e1", "planner", START))])
@@ -224,6 +327,7 @@ class Runs:
     loaded: list[IngestReport | None] = field(default_factory=list)
     error: HealthAssetsError | None = None
     problem: str | None = None
+    unreadable: int = 0
 
     def run_hours(
         self, settings: Settings, hours: HourGroups, *_: object, loaded: IngestReport | None, **__: object
@@ -233,7 +337,8 @@ class Runs:
         self.loaded.append(loaded)
         if self.error:
             raise self.error
-        return replace(OutcomeCollector().outcome(hours, self.problem), files_seen=1)
+        outcome = OutcomeCollector().outcome(hours, self.problem)
+        return replace(outcome, files_seen=1, files_unreadable=self.unreadable)
 
 
 @pytest.fixture
@@ -249,6 +354,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     made = Runs([])
     monkeypatch.setattr(worker_module, "run_hours", made.run_hours)
     monkeypatch.setattr(worker_module, "due_hours", lambda *_: made.due)
+    monkeypatch.setattr(worker_module, "FIRST_RETRY_S", worker_module.RETRY_S)
     return made
 
 
@@ -280,6 +386,41 @@ def test_a_warehouse_that_is_busy_after_a_run_ends_nothing(
     assert worker.tick() is worker.tick() is False
     assert len(runs.made) == 1
     assert "a check failed; the warehouse is held by another program" in capsys.readouterr().err
+
+
+def test_what_failed_for_no_check_is_tried_again_soon_and_then_less_often(
+    scored: Project, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(worker_module.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(worker_module, "FIRST_RETRY_S", 5.0)
+    runs.due, runs.problem = [due_run(3)], "the warehouse is held by another program"
+    worker, tried_at_s = Worker(scored.pipeline), []
+    for second in range(80):
+        now_s = float(second)
+        before = len(runs.made)
+        worker.tick()
+        tried_at_s += [second] * (len(runs.made) - before)
+    assert tried_at_s == [0, 5, 15, 35, 75]
+
+
+def test_a_log_that_cannot_be_read_is_told_and_its_hours_are_not_left_alone(
+    scored: Project, runs: Runs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.due, runs.unreadable = [due_run(3)], 1
+    worker = Worker(scored.pipeline)
+    assert worker.tick() is worker.tick() is False
+    assert len(runs.made) == 2
+    assert "1 raw log could not be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("minute", "is_over"), [(59, False), (60, True), (66, True)])
+def test_an_hour_that_failed_while_it_ran_is_tried_again_when_it_is_over(minute: float, is_over: bool) -> None:
+    failure = Failure(at=START + timedelta(minutes=55), at_s=time.monotonic(), wait_s=worker_module.RETRY_S)
+    due = DueRun(hours=HourGroups((HourRange.of(START),)))
+    assert failure.is_over(due, START + timedelta(minutes=minute)) is is_over
+    later = Failure(at=START + timedelta(minutes=61), at_s=time.monotonic(), wait_s=worker_module.RETRY_S)
+    assert not later.is_over(due, START + timedelta(minutes=66))
 
 
 def test_what_failed_is_made_again_once_lines_touch_what_its_hours_look_back_on(scored: Project, runs: Runs) -> None:

@@ -31,10 +31,13 @@ def observe(observed: ObservedHour, *, is_there: bool) -> list[Fact]:
     """The facts of an hour. An hour that was left out has only that fact and its expectations."""
     wanted = {kind for rule in observed.rules for kind in rule.looks_at}
     facts: list[Fact] = [HourFact(observed.hour, HOURS, is_there=is_there)] if HourFact in wanted else []
-    for kind, read in COLLECTORS.items():
-        if kind in wanted:
-            facts += read(observed)
-    return facts
+    return facts + facts_of(observed, COLLECTORS)
+
+
+def facts_of(observed: ObservedHour, kinds: Iterable[type[Fact]]) -> list[Fact]:
+    """Those of some kinds of facts of an hour that a rule looks at."""
+    wanted = {kind for rule in observed.rules for kind in rule.looks_at}
+    return [fact for kind in kinds if kind in wanted for fact in COLLECTORS[kind](observed)]
 
 
 def _agents(observed: ObservedHour) -> Iterable[Fact]:
@@ -118,8 +121,10 @@ def _expectations(observed: ObservedHour) -> Iterable[Fact]:
         "asset", "expectation"
     )
     watched = set(observed.watched("expectation"))
+    missing = set(watched)
     for row in observed.session.dicts(results):
         name = f"{row['asset']}.{row['expectation']}"
+        missing.discard(name)
         if not row["success"] or name in watched:
             yield ExpectationFact(
                 hour=observed.hour,
@@ -129,8 +134,20 @@ def _expectations(observed: ObservedHour) -> Iterable[Fact]:
                 unexpected_count=row["unexpected_count"],
                 severity=row["severity"],
             )
+    for name in sorted(missing):  # that are evaluated no more
+        yield ExpectationFact(hour=observed.hour, subject_id=name)
 
 
+SOURCES: dict[type[Fact], str] = {
+    NowFact: "agent_now",
+    AgentFact: "agent_health",
+    BudgetFact: "error_budget",
+    StatusFact: "agent_health_state",
+    ReleaseFact: "release_comparison",
+    DriftFact: "drift",
+    ModelFact: "model_health",
+}
+"""The asset that a kind of facts is read from; some are read from no asset of logs."""
 COLLECTORS: dict[type[Fact], Callable[[ObservedHour], Iterable[Fact]]] = {
     NowFact: facts_of_verdicts,
     AgentFact: _agents,

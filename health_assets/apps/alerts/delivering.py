@@ -60,10 +60,14 @@ class Delivery:
     def __add__(self, other: "Delivery") -> "Delivery":
         return Delivery(self.delivered + other.delivered, self.failed + other.failed)
 
+    @property
+    def errors(self) -> list[str]:
+        """Why channels did not take notices, each reason once."""
+        return sorted({f"{notice.channel}: {error}" for notice, error, _ in self.failed})
+
     def __str__(self) -> str:
         told = f"{counted(len(self.delivered), 'message')} delivered"
-        errors = {f"{notice.channel}: {error}" for notice, error, _ in self.failed}
-        return told if not errors else f"{told}, {len(self.failed):,} not ({'; '.join(sorted(errors))})"
+        return f"{told}, {len(self.failed):,} not ({'; '.join(self.errors)})" if self.failed else told
 
 
 def deliver(

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from health_assets.apps.alerts.collectors import observe
+from health_assets.apps.alerts.collectors import COLLECTORS, SOURCES, facts_of, observe
 from health_assets.apps.alerts.config import Alerts
-from health_assets.apps.alerts.facts import DueFact
+from health_assets.apps.alerts.facts import DueFact, Fact
 from health_assets.apps.alerts.incidents import Incident, Judged, Subject, judge, unwatched
 from health_assets.apps.alerts.observed_hour import HOURS, ObservedHour
 from health_assets.apps.alerts.outbox import (
@@ -42,7 +42,6 @@ from health_assets.core.hours import HOUR, HourRange, floor_hour
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.pipeline.hour_arithmetic import newest_finished_hour
-from health_assets.systems.due_hours import LIVE_ASSETS
 from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
@@ -153,14 +152,15 @@ def _judge_hour_so_far(
     now: datetime,
 ) -> Judged:
     """The incidents that open in the running hour; whether any closes is asked once it is over."""
-    running = hour_so_far(session, now)
-    if running is None:
-        return Judged()
-    hour, known_until = running
-    facts = observe(_observed(session, alerts, settings, targets, hour, already_open), is_there=True)
+    hour = floor_hour(now)
+    known = known_so_far(session, hour)
+    observed = _observed(session, alerts, settings, targets, hour, already_open)
     # who runs once a day may still run in the rest of the hour
     rules = [rule for rule in alerts.rules if not isinstance(rule, NoData)]
-    return Judged(opened=judge(rules, facts, already_open, at=known_until).opened)
+    opened: list[Incident] = []
+    for at, kinds in _kinds_by_time(known).items():
+        opened += judge(rules, facts_of(observed, kinds), already_open, at=at).opened
+    return Judged(opened=tuple(opened))
 
 
 def _observed(
@@ -181,16 +181,24 @@ def _observed(
     )
 
 
-def hour_so_far(session: Session, now: datetime) -> tuple[datetime, datetime] | None:
-    """The running hour and up to when its live scores know it; None where it has none, or a run is making them.
+def known_so_far(session: Session, hour: datetime) -> dict[str, datetime]:
+    """Up to when the scores of a running hour are known, by asset; no others.
 
-    The scores of the other systems are made less often (`systems.due_hours`), and are looked at as they are.
+    Some are made less often than others (`systems.due_hours`), and one that cannot be made stays as it was.
     """
-    states, hours = PartitionStates(session), HourRange.of(floor_hour(now))
-    made, needed = states.made_at(hours).get(hours.start, {}), states.assets() & set(NEEDED)
-    known = {states.as_of(asset, hours).get(hours.start) for asset in needed & LIVE_ASSETS}
-    known_until = known.pop() if len(known) == 1 else None
-    return (hours.start, known_until) if known_until and needed <= made.keys() else None
+    states, hours = PartitionStates(session), HourRange.of(hour)
+    known = {asset: states.as_of(asset, hours) for asset in states.assets() & set(NEEDED)}
+    return {asset: own[hour] for asset, own in known.items() if hour in own}
+
+
+def _kinds_by_time(known: Mapping[str, datetime]) -> dict[datetime, list[type[Fact]]]:
+    """The kinds of facts that a running hour has, by when they are known; those of no asset are of the newest time."""
+    found: dict[datetime, list[type[Fact]]] = {}
+    for kind in COLLECTORS if known else ():
+        at = known.get(SOURCES[kind]) if kind in SOURCES else max(known.values())
+        if at is not None:
+            found.setdefault(at, []).append(kind)
+    return found
 
 
 def _judge_lateness(
@@ -207,8 +215,8 @@ def _judge_lateness(
 def newest_due(session: Session, settings: Settings, now: datetime) -> DueFact | None:
     """The newest hour that should be there by now; None where nothing was ever made, or asked for."""
     due = newest_finished_hour(now, timedelta(minutes=settings.late_after_minutes))
-    newest = PartitionStates(session).newest(SCORED_ASSET, now)
-    if newest is None or (settings.first_hour and due < settings.first_hour):
+    newest, first = PartitionStates(session).newest(SCORED_ASSET, now), PartitionStates(session).first(SCORED_ASSET)
+    if newest is None or first is None or due < max(first, settings.first_hour or first):
         return None
     states, hours = PartitionStates(session), HourRange.of(due)
     is_there = bool(states.of(SCORED_ASSET, hours) - states.not_final([SCORED_ASSET], hours))
