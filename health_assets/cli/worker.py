@@ -10,8 +10,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
-from health_assets.apps.alerts.config import load_alerts
+from health_assets.apps.alerts.config import Alerts, load_alerts
 from health_assets.apps.alerts.evaluator import next_change_at
 from health_assets.apps.alerts.tick_runner import tick as tick_alerts
 from health_assets.cli.console import MOST_TOLD, console, say
@@ -47,7 +48,12 @@ def run_worker(settings: Settings, every_s: float) -> None:
     Args:
         settings: where logs, targets and warehouse are.
         every_s: seconds from the begin of a tick to that of the next.
+
+    Raises:
+        HealthAssetsError: the alerts file cannot be used.
     """
+    if settings.alerts is not None:
+        load_alerts(settings.alerts)  # a mistake is told now, and nothing runs without alerts
     import_great_expectations()
     worker = Worker(Pipeline(settings=settings))
     try:
@@ -114,8 +120,9 @@ class Worker:
         self._duckdb = SharedDuckDB()
         self._pipeline = replace(pipeline, shared_duckdb=self._duckdb)
         self._failed: dict[DueRun, Failure] = {}
+        self._alerts: Alerts | None = None
         self._targets: Targets | None = None
-        """The last ones that could be loaded."""
+        """The last alerts and targets that could be loaded."""
         self._loaded: IngestReport | None = None
         """The report of what was loaded since the last run, which the next one checks."""
         self._due_problem = OngoingProblem()
@@ -189,19 +196,37 @@ class Worker:
         if settings.alerts is None:
             return
         try:
-            done = tick_alerts(settings, load_alerts(settings.alerts), self._known_targets(), now)
+            alerts, mistake = self._known_alerts(settings.alerts)
+            done = tick_alerts(settings, alerts, self._known_targets(), now)
             publish_if_configured(settings)
         except NoWarehouseError:
             return  # nothing was made yet
         except HealthAssetsError as error:
             self._alerts_problem.report(f"alerts: {error}")
         else:
-            self._alerts_problem.clear()
+            if mistake is None:
+                self._alerts_problem.clear()
+            else:
+                self._alerts_problem.report(f"alerts: {mistake}; the rules of before are in force until it is mended")
             _log.info("alerts: %s", done)
             if done.sent.failed:
                 self._delivery_problem.report(f"alerts not delivered yet: {'; '.join(done.sent.errors)}")
             elif done.sent.delivered:
                 self._delivery_problem.clear()
+
+    def _known_alerts(self, file: Path) -> tuple[Alerts, HealthAssetsError | None]:
+        """The rules and channels, or where they cannot be loaded, the last ones that could, and why.
+
+        Raises:
+            HealthAssetsError: they cannot be loaded, and never could.
+        """
+        try:
+            self._alerts = load_alerts(file)
+        except HealthAssetsError as error:
+            if self._alerts is None:
+                raise
+            return self._alerts, error
+        return self._alerts, None
 
     def _known_targets(self) -> Targets:
         """The targets, or where they cannot be loaded, the last ones that could.

@@ -123,6 +123,28 @@ def test_what_is_made_of_a_running_hour_is_judged_though_the_rest_is_older_or_mi
     assert not looked(project, after(7.1)).opened, "it is open already"
 
 
+def test_an_incident_whose_hour_ends_well_says_how_it_went_since_it_opened(project: Project, clock: SetClock) -> None:
+    alerts = Alerts(rules=(RULES["failing_now"](good_hours=1),))
+    add(project, "down", runs(OUTAGE, after(5), "failure"))
+    materialize(project, OUTAGE, clock, after(5))
+    assert looked(project, after(5.1), alerts).opened
+    add(project, "well again", runs(after(5), after(60)))
+    materialize(project, OUTAGE, clock, after(65))
+    [closed] = looked(project, after(68), alerts).closed
+    assert closed.recovery == "a: 55 of 60 executions succeeded in 1 h"
+
+
+def test_an_agent_that_is_no_longer_failing_is_not_told_again_as_suspect(project: Project, clock: SetClock) -> None:
+    alerts = Alerts(rules=(RULES["failing_now"](), RULES["suspect_now"]()))
+    add(project, "down", runs(OUTAGE, after(12), "failure"))
+    materialize(project, OUTAGE, clock, after(12))
+    assert [one.rule for one in looked(project, after(12.1), alerts).opened] == ["failing_now"]
+    add(project, "well again", runs(after(12), after(20)))
+    materialize(project, OUTAGE, clock, after(20))
+    assert project.query("SELECT verdict FROM agent_now WHERE NOT is_final") == [("suspect",)]
+    assert not looked(project, after(20.1), alerts).opened
+
+
 def test_an_incident_of_a_check_that_is_evaluated_no_more_ends_after_a_day(project: Project) -> None:
     rule = RULES["expectation_failed"]()
     with project.warehouse.read() as session:

@@ -282,7 +282,7 @@ def test_a_silence_of_the_file_is_in_force_while_it_stands_there(tmp_path: Path)
         ("[{agents: a, until: 5, reason: r, by: b}]", "silence 1: until: must be a moment"),
         ("[{agents: a, until: 1999-01-01, reason: r, by: b}]", "silence 1: until: must be in the years 2000 to 2098"),
         ("[{until: 2026-12-01, reason: r, by: b}]", "silence 1: name agents, or rules, or both"),
-        ("[{rules: flor, until: 2026-12-01, reason: r, by: b}]", "rules: one is no rule; there are failing_now"),
+        ("[{rules: flor, until: 2026-12-01, reason: r, by: b}]", "rules: 'flor' is no rule; there are failing_now"),
         ("[{agents: [''], until: 2026-12-01, reason: r, by: b}]", "agents: a name must not be blank"),
         ("[{agents: a, until: 2026-12-01, reason: ' ', by: b}]", "reason: must be said"),
         ("[{agents: a, until: 2026-12-01, reason: r, by: b, why: x}]", "why: unknown key"),
@@ -374,7 +374,7 @@ def test_the_command_warns_of_what_lasts_long_matches_nothing_or_comes_again_and
         (["--agent", "a", "--until", "2020-01-01"], "until: 2020-01-01 00:00 UTC is over already"),
         (["--agent", "a", "--until", "1d", "--from", "2d"], "until must be later than from"),
         (["--until", "1d"], "name agents, or rules, or both"),
-        (["--rule", "flor", "--until", "1d"], "rules: one is no rule; there are failing_now, suspect_now"),
+        (["--rule", "flor", "--until", "1d"], "rules: 'flor' is no rule; there are failing_now, suspect_now"),
         (["--agent", "a", "--until", "1d", "--by", " "], "by: must be said"),
     ],
 )

@@ -17,7 +17,7 @@ from health_assets.cli import tick_inputs
 from health_assets.cli import worker as worker_module
 from health_assets.cli.dagster_home import write_home
 from health_assets.cli.outcomes import Outcome, OutcomeCollector
-from health_assets.cli.worker import Failure, Worker
+from health_assets.cli.worker import Failure, Worker, run_worker
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError, WarehouseBusyError
 from health_assets.core.formatting import seconds_of
 from health_assets.core.hours import HOUR, HourGroups, HourRange, floor_hour
@@ -272,6 +272,32 @@ def test_a_mistake_in_the_targets_stops_no_alerts(
         assert not pager.bodies
         tick_at(6 * 60)
         assert "hour_late" in str(pager.bodies)
+
+
+@pytest.mark.usefixtures("_few_systems")
+def test_a_mistake_in_the_alerts_leaves_the_rules_of_before_in_force_and_is_told_once(
+    project: Project,
+    tick_at: Callable[[float], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    project.write_log("a.jsonl", runs_of_minutes(range(-60, 6, 3), "success"))
+    with receiver() as pager:
+        tell(project, pager.url, monkeypatch)
+        tick_at(6)
+        (project.folder / "alerts.yaml").write_text("rulse: {}", encoding="utf-8")
+        project.write_log("b.jsonl", runs_of_minutes((7 + place / 10 for place in range(8)), "failure"))
+        tick_at(8)
+        tick_at(9)
+        assert "planner is failing: 8 of " in str(pager.bodies)
+    assert capsys.readouterr().err.count("rulse") == 1
+
+
+def test_no_worker_starts_with_a_mistake_in_the_alerts(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project.folder / "alerts.yaml").write_text("rulse: {}", encoding="utf-8")
+    monkeypatch.setenv("HEALTH_ALERTS", str(project.folder / "alerts.yaml"))
+    with pytest.raises(HealthAssetsError, match="rulse"):
+        run_worker(project.settings, 1.0)
 
 
 @pytest.mark.usefixtures("_few_systems")

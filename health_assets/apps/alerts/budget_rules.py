@@ -80,8 +80,9 @@ class BudgetRule(Rule):
         rate = self._sustained_rate(fact)
         return None if rate is None or recovers_at is None else rate <= recovers_at
 
-    def recovery(self, fact: BudgetFact) -> str:
+    def recovery(self, fact: BudgetFact, opened_in: datetime) -> str:
         """Recent successes, for the all-clear."""
+        del opened_in
         row, short = fact.row, self._short(fact.row)
         recent = f"{_succeeded(row, short)} executions succeeded {short.phrase}"
         return f"{fact.subject_id}: {recent}" + (

@@ -1,5 +1,6 @@
 """The rule about drift: an agent that became worse than its own past."""
 
+from datetime import datetime
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator
@@ -42,8 +43,9 @@ class Drifting(Rule):
             return False
         return True if fact.is_known and fact.has_run else None
 
-    def recovery(self, fact: DriftFact) -> str:
+    def recovery(self, fact: DriftFact, opened_in: datetime) -> str:
         """That nothing drifts; what the agent did meanwhile may be part of its past by now."""
+        del opened_in
         return f"{fact.subject_id} is no worse than in the days before"
 
     def _drifts(self, fact: DriftFact) -> list[dict]:

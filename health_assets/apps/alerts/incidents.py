@@ -113,7 +113,8 @@ def judge(
             subject = subject_of(rule, one)
             incident = open_incidents.get(subject)
             if incident is None:
-                if opening := rule.opening(one):
+                is_told = any((other, *subject[1:]) in open_incidents for other in rule.implied_by)
+                if not is_told and (opening := rule.opening(one)):
                     opened.append(_opened(rule, one, subject, opening.reason, opening.recovers_at, at))
             elif subject not in over and not _is_later(incident, hour):
                 after = _after(rule, one, incident, at)
@@ -202,4 +203,4 @@ def _after(rule: Rule, fact: Fact, incident: Incident, at: datetime) -> Incident
     good_hours = incident.good_hours + 1
     if good_hours < rule.good_hours:
         return replace(incident, good_hours=good_hours)
-    return replace(incident, good_hours=good_hours, closed_at=_end_of(incident, at), recovery=rule.recovery(fact))
+    return replace(incident, good_hours=good_hours, closed_at=_end_of(incident, at), recovery=rule.recovery(fact, incident.hour))

@@ -32,17 +32,17 @@ class NowRule(Rule):
             return False
         return True if fact.row["executions_1h"] else None
 
-    def recovery(self, fact: NowFact) -> str:
-        """Successes since it is over."""
+    def recovery(self, fact: NowFact, opened_in: datetime) -> str:
+        """Successes since it is over; where its hour as a whole was not bad, in that hour and those after it."""
         over_at = fact.last_bad_end(self.bad)
-        ran, failed, hours = fact.since(over_at)
-        of = f"{ran - failed:,} of {counted(ran, 'execution')} succeeded in {hours} h"
-        return f"{fact.subject_id}: {of}; over since {over_at:%Y-%m-%d %H:%M} UTC"
+        is_known = over_at > opened_in
+        ran, failed, hours = fact.since(over_at if is_known else opened_in)
+        of = f"{fact.subject_id}: {ran - failed:,} of {counted(ran, 'execution')} succeeded in {hours} h"
+        return f"{of}; over since {over_at:%Y-%m-%d %H:%M} UTC" if is_known else of
 
     def gives_up(self, fact: NowFact, opened_in: datetime) -> str | None:
         """End an incident when nothing has run for some hours since the last that was failing or suspect."""
-        del opened_in
-        over_at = fact.last_bad_end(NOT_GOOD)
+        over_at = max(fact.last_bad_end(NOT_GOOD), opened_in + timedelta(hours=1))
         if fact.hour + timedelta(hours=1) - over_at < QUIET_FOR:
             return None
         ran, failed, hours = fact.since(over_at)
@@ -68,7 +68,7 @@ class FailingNow(NowRule):
             told.append(
                 f"{row['failures_1h']:,} of {counted(row['executions_1h'], 'execution')} failed in the last hour"
             )
-        if row["failed_in_a_row"] > row["failures_1h"]:
+        if row["failed_in_a_row"] > row["failures_1h"] or 2 * row["failures_1h"] < row["executions_1h"]:
             told.append(f"the last {row['failed_in_a_row']:,} in a row")
         expected = f"{share(row['expected_success_rate'])} expected to succeed"
         return Opening(
@@ -80,6 +80,7 @@ class SuspectNow(NowRule):
     """More of an agent's executions fail than chance explains, yet fewer than half."""
 
     name: ClassVar[str] = "suspect_now"
+    implied_by: ClassVar[tuple[str, ...]] = (FailingNow.name,)
     bad: ClassVar[tuple[str, ...]] = NOT_GOOD
 
     def opening(self, fact: NowFact) -> Opening | None:

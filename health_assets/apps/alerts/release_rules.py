@@ -38,8 +38,9 @@ class ReleaseWorse(Rule):
         del recovers_at
         return not self._worse(fact) if fact.rows else None
 
-    def recovery(self, fact: ReleaseFact) -> str:
+    def recovery(self, fact: ReleaseFact, opened_in: datetime) -> str:
         """What is compared now."""
+        del opened_in
         releases = dict.fromkeys(f"{row['dimension']} {row['to_version']}" for row in fact.rows)
         return f"{' and '.join(releases)} of {fact.subject_id}: none is worse than the one before it"
 

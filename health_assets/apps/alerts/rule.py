@@ -71,6 +71,8 @@ class Rule(BaseModel):
 
     name: ClassVar[str]
     looks_at: ClassVar[tuple[type[Fact], ...]]
+    implied_by: ClassVar[tuple[str, ...]] = ()
+    """Rules whose open incident of the same subject says as much already, so that none of this one opens."""
 
     def covers(self, fact: Fact) -> bool:
         """Whether it looks at the fact."""
@@ -88,8 +90,8 @@ class Rule(BaseModel):
         """Whether an hour counts as good for an open incident; None where nothing is known."""
         raise NotImplementedError
 
-    def recovery(self, fact: Any) -> str:
-        """Say in one sentence what is true now that an incident ended."""
+    def recovery(self, fact: Any, opened_in: datetime) -> str:
+        """Say in one sentence what is true now that an incident ended which that hour opened."""
         raise NotImplementedError
 
     def gives_up(self, fact: Any, opened_in: datetime) -> str | None:

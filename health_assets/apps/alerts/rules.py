@@ -72,8 +72,9 @@ class AgentRule(Rule):
             return None
         return fact.score >= min(recovers_at, 100.0)
 
-    def recovery(self, fact: AgentFact) -> str:
+    def recovery(self, fact: AgentFact, opened_in: datetime) -> str:
         """The score that it is back at."""
+        del opened_in
         return f"{fact.subject_id} is back at {fact.score:.1f} {fact.bracketed(fact.state)}"
 
     def gives_up(self, fact: AgentFact, opened_in: datetime) -> str | None:
@@ -178,8 +179,9 @@ class ModelDegraded(Rule):
             return None
         return fact.score >= min(recovers_at, 1.0)
 
-    def recovery(self, fact: ModelFact) -> str:
+    def recovery(self, fact: ModelFact, opened_in: datetime) -> str:
         """The score that it is back at."""
+        del opened_in
         return f"{fact.subject_id} answers {fact.score:.0%} of its last {fact.calls} calls again"
 
     def gives_up(self, fact: ModelFact, opened_in: datetime) -> str | None:
@@ -217,8 +219,9 @@ class ExpectationFailed(Rule):
         del recovers_at
         return None if fact.success and not fact.element_count else fact.success
 
-    def recovery(self, fact: ExpectationFact) -> str:
+    def recovery(self, fact: ExpectationFact, opened_in: datetime) -> str:
         """Say that the check passes again."""
+        del opened_in
         return f"the check {fact.subject_id} passes again, on {fact.element_count:,} rows"
 
     def gives_up(self, fact: ExpectationFact, opened_in: datetime) -> str | None:
@@ -248,8 +251,9 @@ class HourLate(Rule):
         del recovers_at
         return None if fact.is_catching_up and not fact.is_there else fact.is_there
 
-    def recovery(self, fact: DueFact) -> str:
+    def recovery(self, fact: DueFact, opened_in: datetime) -> str:
         """Say that the hour is there."""
+        del opened_in
         return f"the hour {fact.hour:%Y-%m-%d %H:%M} UTC is there, and no later one is due"
 
 
@@ -279,8 +283,9 @@ class NoData(Rule):
         del recovers_at
         return fact.is_there if isinstance(fact, HourFact) else fact.state != "inactive"
 
-    def recovery(self, fact: AgentFact | HourFact) -> str:
+    def recovery(self, fact: AgentFact | HourFact, opened_in: datetime) -> str:
         """Say that there are hours, or executions, again."""
+        del opened_in
         if isinstance(fact, HourFact):
             return f"hours are there again, from {fact.hour:%Y-%m-%d %H:%M} UTC on"
         return f"{fact.subject_id} has executions again: {fact.row['n']:,} in its window"

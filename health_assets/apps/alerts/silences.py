@@ -83,8 +83,8 @@ def _named(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
-    if not set(names) <= set(RULES):
-        raise ValueError(f"one is no rule; there are {', '.join(RULES)}")
+    if unknown := [name for name in names if name not in RULES]:
+        raise ValueError(f"{', '.join(map(repr, unknown))} is no rule; there are {', '.join(RULES)}")
     return names
 
 

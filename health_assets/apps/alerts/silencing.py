@@ -24,7 +24,7 @@ from health_assets.apps.alerts.outbox import (
 )
 from health_assets.apps.alerts.silences import LISTED_FOR, Silence, SilenceWanted, new_silence, remarks_on, silences_of
 from health_assets.core.errors import RefusedError
-from health_assets.core.hours import HourRange
+from health_assets.core.hours import HOUR, HourRange
 from health_assets.core.terminal import printable
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
@@ -198,7 +198,7 @@ class Silences:
 
 def _known_agents(session: Session, now: datetime) -> list[str]:
     """Ids of the agents of the newest hour that has scores."""
-    newest = PartitionStates(session).newest("agent_health", now)
+    newest = PartitionStates(session).newest("agent_health", now + HOUR)  # the running one, too
     if newest is None:
         return []
     rows = session.hours_of("agent_health", HourRange.of(newest)).select("agent_id").order_by("agent_id")

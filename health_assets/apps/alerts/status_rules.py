@@ -43,8 +43,9 @@ class DocumentRule(Rule):
             return None
         return LEAST_RATIO.get(fact.status, 0.0) >= recovers_at
 
-    def recovery(self, fact: DocumentFact) -> str:
+    def recovery(self, fact: DocumentFact, opened_in: datetime) -> str:
         """The status that it has again."""
+        del opened_in
         return f"{fact.title} is {fact.status} again{self.cause(fact)}"
 
     def gives_up(self, fact: DocumentFact, opened_in: datetime) -> str | None:

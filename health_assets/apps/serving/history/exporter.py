@@ -151,7 +151,10 @@ def _readable(path: Path) -> pa.Table | None:
 
 
 def _copy_stale(session: Session, folder: Path, account: Account, hours: HourRange, rules: Rules) -> int:
-    """Copy changed hours, the newest first, for as long as the warehouse may be held; returns how many are left."""
+    """Copy changed hours, the newest first, for as long as the warehouse may be held; returns how many are left.
+
+    Then the oldest piece follows, so that a running hour that changes all the time does not keep others waiting.
+    """
     written = PartitionStates(session).written(hours)
     stale: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
     for series in SERIES:
@@ -161,18 +164,20 @@ def _copy_stale(session: Session, folder: Path, account: Account, hours: HourRan
         for hour, stamp in wanted.items():
             if stamps.get(hour) != stamp:
                 stale[hour[:10]].setdefault(series.name, {})[hour] = stamp
+    pieces = [
+        (series, part)
+        for day in sorted(stale, reverse=True)
+        for series in SERIES
+        for part in _chunks(stale[day].get(series.name, {}), written.get(series.sources[0], {}))
+    ]
     deadline = time.monotonic() + HOLD_S
-    is_first = True
-    for day in sorted(stale, reverse=True):
-        for series in SERIES:
-            for part in _chunks(stale[day].get(series.name, {}), written.get(series.sources[0], {})):
-                if not is_first and time.monotonic() > deadline:
-                    break
-                _copy_hours(session, folder, account, series, part, rules)
-                is_first = False
-                for hour in part:
-                    del stale[day][series.name][hour]
-    return len({hour for of_day in stale.values() for of_series in of_day.values() for hour in of_series})
+    while pieces:
+        _copy_hours(session, folder, account, *pieces.pop(0), rules)
+        if time.monotonic() > deadline:
+            break
+    if pieces:
+        _copy_hours(session, folder, account, *pieces.pop(), rules)
+    return len({hour for _, part in pieces for hour in part})
 
 
 def _chunks(stamps: dict[str, str], written: dict[str, WrittenRows]) -> list[dict[str, str]]:
