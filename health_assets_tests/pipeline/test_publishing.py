@@ -20,6 +20,7 @@ import duckdb
 import pandas as pd
 import pytest
 
+from health_assets.apps.alerts.alert_rows import append_rows
 from health_assets.apps.serving.startup_publishing import StartupPublishing
 from health_assets.apps.serving.writer_process import write
 from health_assets.core.errors import HealthAssetsError, NoWarehouseError
@@ -32,6 +33,7 @@ from health_assets.schema.catalog import ALL_TABLES, columns_of
 from health_assets.warehouse.engines.published.manifest import KEPT_S, PRIVATE, PUBLISHED, read_manifest
 from health_assets.warehouse.engines.published.views import VIEWS
 from health_assets.warehouse.location import MANIFEST, account_file, as_published, published_folder, warehouse_name
+from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.store import Warehouse
 from health_assets_tests.support.logs_made import START, cut_into_files, execution, line, random_lines
 from health_assets_tests.support.projects import (
@@ -686,3 +688,25 @@ def test_a_silence_is_refused_in_a_sentence(in_duckdb: Project) -> None:
 
 def test_every_table_is_published_or_private() -> None:
     assert set(PUBLISHED) | PRIVATE == set(ALL_TABLES)
+
+
+def test_incidents_of_the_running_hour_are_published_though_no_hour_of_theirs_is_made(project: Project) -> None:
+    judged, running = START + HOUR, START + 2 * HOUR
+    publish(project.settings, published_folder(project.settings))
+    with project.warehouse.write() as session:
+        PartitionStates(session).note("alerts", HourRange.of(judged), [])
+    publish(project.settings, published_folder(project.settings))
+    with project.warehouse.write() as session:
+        incident = {
+            "hour": running, "incident_id": "i", "rule": "failing_now", "subject_kind": "agent", "subject_id": "a",
+            "severity": "critical", "opened_at": running, "reason": "r", "good_hours": 0, "is_personal": False,
+            "evidence": "{}",
+        }  # fmt: skip
+        append_rows(session, "alerts", [incident])
+    with project.warehouse.read() as session:
+        assert has_unpublished(session, published_folder(project.settings))
+    publish(project.settings, published_folder(project.settings))
+    with Warehouse.of(as_published(project.settings)).read() as session:
+        assert session.query("SELECT hour, incident_id FROM alerts") == [(running, "i")]
+    with project.warehouse.read() as session:
+        assert not has_unpublished(session, published_folder(project.settings))
