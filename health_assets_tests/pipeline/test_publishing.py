@@ -692,10 +692,10 @@ def test_every_table_is_published_or_private() -> None:
 
 def test_incidents_of_the_running_hour_are_published_though_no_hour_of_theirs_is_made(project: Project) -> None:
     judged, running = START + HOUR, START + 2 * HOUR
-    publish(project.settings, published_folder(project.settings))
+    published, folder = published_by(project), project.folder / "published"
     with project.warehouse.write() as session:
         PartitionStates(session).note("alerts", HourRange.of(judged), [])
-    publish(project.settings, published_folder(project.settings))
+    publish(project.settings, folder)
     with project.warehouse.write() as session:
         incident = {
             "hour": running, "incident_id": "i", "rule": "failing_now", "subject_kind": "agent", "subject_id": "a",
@@ -704,9 +704,8 @@ def test_incidents_of_the_running_hour_are_published_though_no_hour_of_theirs_is
         }  # fmt: skip
         append_rows(session, "alerts", [incident])
     with project.warehouse.read() as session:
-        assert has_unpublished(session, published_folder(project.settings))
-    publish(project.settings, published_folder(project.settings))
-    with Warehouse.of(as_published(project.settings)).read() as session:
-        assert session.query("SELECT hour, incident_id FROM alerts") == [(running, "i")]
+        assert has_unpublished(session, folder)
+    publish(project.settings, folder)
+    assert published.query("SELECT hour, incident_id FROM alerts") == [(running, "i")]
     with project.warehouse.read() as session:
-        assert not has_unpublished(session, published_folder(project.settings))
+        assert not has_unpublished(session, folder)

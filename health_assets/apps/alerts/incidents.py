@@ -203,4 +203,5 @@ def _after(rule: Rule, fact: Fact, incident: Incident, at: datetime) -> Incident
     good_hours = incident.good_hours + 1
     if good_hours < rule.good_hours:
         return replace(incident, good_hours=good_hours)
-    return replace(incident, good_hours=good_hours, closed_at=_end_of(incident, at), recovery=rule.recovery(fact, incident.hour))
+    recovery = rule.recovery(fact, incident.hour)
+    return replace(incident, good_hours=good_hours, closed_at=_end_of(incident, at), recovery=recovery)
