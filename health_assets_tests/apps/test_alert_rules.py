@@ -664,7 +664,9 @@ def test_the_hour_in_which_a_fast_burn_ends_is_a_good_one() -> None:
     rule, over = BudgetBurnFast(), at_the_end_of_an_outage(n_5m=9, failures_5m=1, burn_rate_5m=13.4)
     assert rule.is_good(over, 13.4)
     assert rule.is_good(at_the_end_of_an_outage(n_5m=9, burn_rate_5m=13.5), 13.4) is False
-    assert rule.recovery(over, at(0)) == ("a: 8 of 9 executions succeeded in the last 5 minutes, 50 of 100 in the last hour")
+    assert rule.recovery(over, at(0)) == (
+        "a: 8 of 9 executions succeeded in the last 5 minutes, 50 of 100 in the last hour"
+    )
 
 
 def test_a_burning_budget_says_how_fast_and_names_the_latest_failures(warehouse: Path) -> None:
