@@ -309,7 +309,8 @@ def _rows_of_hours(session: Session, table: str, hours: list[datetime]) -> ir.Ta
 
 def _rows_of_day(session: Session, table: str, hours: HourRange) -> ir.Table:
     """The rows of a day; of an asset, those of hours that are materialized, as each hour with a mark of its own is."""
-    return _rows_of_hours(session, table, sorted(PartitionStates(session).of(table, hours)) or [*hours])
+    made = set() if table in BETWEEN_HOURS else PartitionStates(session).of(table, hours)
+    return _rows_of_hours(session, table, sorted(made) or [*hours])
 
 
 def _digest_of_rows(session: Session, table: str) -> str:
