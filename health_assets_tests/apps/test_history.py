@@ -112,6 +112,22 @@ def test_a_filling_in_many_steps_ends_where_one_step_does(written: World, monkey
         assert history.of("agents", key, HOURS).to_pylist() == written.history.of("agents", key, HOURS).to_pylist()
 
 
+def test_hours_are_copied_also_while_the_newest_one_changes_all_the_time(
+    written: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporter, "HOLD_S", 0.0)
+    monkeypatch.setattr(exporter, "SERIES", SERIES[:4])
+    project, folder, newest = _copy(written, tmp_path / "copy").project, tmp_path / "anew", HOURS.end - HOUR
+    later = "UPDATE partition_states SET materialized_at = materialized_at + INTERVAL 1 SECOND WHERE hour = ?"
+    for _ in range(2 * 4):
+        with project.warehouse.write() as session:
+            session.query(later, [newest])
+        fill(project.settings, folder, project.warehouse, HOURS.end)
+    history = History(folder)
+    for series in SERIES[:4]:
+        assert {*written.history.hours(series.name)} - {newest} <= {*history.hours(series.name)}, series.name
+
+
 def test_hours_beyond_the_days_kept_are_forgotten_and_their_files_removed(written: World, tmp_path: Path) -> None:
     world = _copy(written, tmp_path / "copy")
     project = world.project

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -418,7 +419,7 @@ def test_what_failed_for_no_check_is_tried_again_soon_and_then_less_often(
     scored: Project, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = 0.0
-    monkeypatch.setattr(worker_module.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(worker_module, "time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr(worker_module, "FIRST_RETRY_S", 5.0)
     runs.due, runs.problem = [due_run(3)], "the warehouse is held by another program"
     worker, tried_at_s = Worker(scored.pipeline), []

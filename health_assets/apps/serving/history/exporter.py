@@ -176,7 +176,9 @@ def _copy_stale(session: Session, folder: Path, account: Account, hours: HourRan
         if time.monotonic() > deadline:
             break
     if pieces:
-        _copy_hours(session, folder, account, *pieces.pop(), rules)
+        oldest = min(pieces, key=lambda piece: min(piece[1]))
+        _copy_hours(session, folder, account, *oldest, rules)
+        pieces.remove(oldest)
     return len({hour for _, part in pieces for hour in part})
 
 
