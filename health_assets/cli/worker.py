@@ -7,10 +7,11 @@ that an hour costs its work alone.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
+from typing import Generic, TypeVar
 
 from health_assets.apps.alerts.config import Alerts, load_alerts
 from health_assets.apps.alerts.evaluator import next_change_at
@@ -38,6 +39,8 @@ RETRY_S = 3600.0
 """Hours of which a check failed are made again once new lines touch them, or after so long."""
 FIRST_RETRY_S = 5.0
 """After another failure they are made again after so long, and then after twice as long each time, up to `RETRY_S`."""
+
+Content = TypeVar("Content")
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +93,27 @@ class OngoingProblem:
         self._sentence = ""
 
 
+class LastUsable(Generic[Content]):
+    """What a file says, or while it cannot be used, what it said before."""
+
+    def __init__(self) -> None:
+        self._content: Content | None = None
+
+    def loaded(self, load: Callable[[], Content]) -> tuple[Content, HealthAssetsError | None]:
+        """The content, and why it is that of before, where it is.
+
+        Raises:
+            HealthAssetsError: it cannot be loaded, and never could.
+        """
+        try:
+            self._content = load()
+        except HealthAssetsError as error:
+            if self._content is None:
+                raise
+            return self._content, error
+        return self._content, None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Failure:
     """A run that failed.
@@ -120,9 +144,8 @@ class Worker:
         self._duckdb = SharedDuckDB()
         self._pipeline = replace(pipeline, shared_duckdb=self._duckdb)
         self._failed: dict[DueRun, Failure] = {}
-        self._alerts: Alerts | None = None
-        self._targets: Targets | None = None
-        """The last alerts and targets that could be loaded."""
+        self._alerts = LastUsable[Alerts]()
+        self._targets = LastUsable[Targets]()
         self._loaded: IngestReport | None = None
         """The report of what was loaded since the last run, which the next one checks."""
         self._due_problem = OngoingProblem()
@@ -160,9 +183,9 @@ class Worker:
         for run in due:
             if self._make(run):
                 return True
-            if run is not due[-1]:  # others may take long
-                self._alert()
-        self._alert()  # also where nothing can be made: that is told then
+            self._alert()  # before the next, which may take long
+        if not due:
+            self._alert()  # also where nothing can be made: that is told then
         return False
 
     def _next_change_at(self, now: datetime) -> datetime:
@@ -196,8 +219,9 @@ class Worker:
         if settings.alerts is None:
             return
         try:
-            alerts, mistake = self._known_alerts(settings.alerts)
-            done = tick_alerts(settings, alerts, self._known_targets(), now)
+            alerts, mistake = self._alerts.loaded(partial(load_alerts, settings.alerts))
+            targets, _ = self._targets.loaded(self._pipeline.load_targets)  # of a mistake `_due` tells
+            done = tick_alerts(settings, alerts, targets, now)
             publish_if_configured(settings)
         except NoWarehouseError:
             return  # nothing was made yet
@@ -213,33 +237,6 @@ class Worker:
                 self._delivery_problem.report(f"alerts not delivered yet: {'; '.join(done.sent.errors)}")
             elif done.sent.delivered:
                 self._delivery_problem.clear()
-
-    def _known_alerts(self, file: Path) -> tuple[Alerts, HealthAssetsError | None]:
-        """The rules and channels, or where they cannot be loaded, the last ones that could, and why.
-
-        Raises:
-            HealthAssetsError: they cannot be loaded, and never could.
-        """
-        try:
-            self._alerts = load_alerts(file)
-        except HealthAssetsError as error:
-            if self._alerts is None:
-                raise
-            return self._alerts, error
-        return self._alerts, None
-
-    def _known_targets(self) -> Targets:
-        """The targets, or where they cannot be loaded, the last ones that could.
-
-        Raises:
-            HealthAssetsError: they cannot be loaded, and never could.
-        """
-        try:
-            self._targets = self._pipeline.load_targets()
-        except HealthAssetsError:  # of which `_due` tells
-            if self._targets is None:
-                raise
-        return self._targets
 
     def _due(self) -> list[DueRun]:
         """Load what is new in the logs; gives what is due by then, without what failed a short while ago.

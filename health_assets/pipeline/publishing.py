@@ -46,7 +46,14 @@ from health_assets.warehouse.location import MANIFEST, ledger_of, published_fold
 from health_assets.warehouse.partition_states import PartitionStates
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
-from health_assets.warehouse.write_marks import HOUR_FORMAT, Marks, hours_of_period, marks_of_assets, write_marks
+from health_assets.warehouse.write_marks import (
+    BETWEEN_HOURS,
+    HOUR_FORMAT,
+    Marks,
+    hours_of_period,
+    marks_of_assets,
+    write_marks,
+)
 
 _log = logging.getLogger(__name__)
 ROWS_PER_GROUP = 65_536
@@ -56,8 +63,6 @@ LOOK_S = 0.1
 SHORT_PATIENCE_S = 5.0
 """How long the warehouse or the folder is waited for by who has something else to do."""
 ALL = "all"
-BETWEEN_HOURS = ("alerts",)
-"""Assets that get rows also while no hour of theirs is made: incidents open in the running hour."""
 """Period of a table without hours."""
 
 
@@ -145,10 +150,9 @@ def has_unpublished(session: Session, folder: Path) -> bool:
     if manifest is None or manifest.schema_version != SCHEMA_VERSION:
         return True
     published = manifest.tables
-    of_assets = marks_of_assets(session) | write_marks(session, BETWEEN_HOURS, BETWEEN_HOURS)
     return any(
         asset in PUBLISHED and published.get(asset, PublishedTable()).marks != marks
-        for asset, marks in of_assets.items()
+        for asset, marks in marks_of_assets(session).items()
     )
 
 
@@ -189,7 +193,7 @@ def _publish(folder: Path, settings: Settings, warehouse: Warehouse, clock: Call
 def _marks(session: Session) -> Iterator[tuple[str, Marks]]:
     """The marks of every table that is published."""
     hourly = [table for table in PUBLISHED if "hour" in columns_of(table)]
-    marks = write_marks(session, hourly, BETWEEN_HOURS)
+    marks = write_marks(session, hourly)
     for table in PUBLISHED:
         yield table, marks[table] if table in marks else {ALL: _digest_of_rows(session, table)}
 

@@ -13,6 +13,7 @@ from health_assets.core.hours import HourGroups, HourRange
 from health_assets.core.settings import Settings
 from health_assets.core.targets import Targets
 from health_assets.schema.catalog import describe
+from health_assets.scoring.relations import within
 from health_assets.warehouse.session import Session
 
 
@@ -52,9 +53,8 @@ class Source:
             values: aggregates of each hour's rows, as `_.count()`.
             hours: the hours, where they are others than those checked.
         """
-        span = hours or self.hours
         table = self.session.table(rows) if isinstance(rows, str) else rows
-        inside = table.filter(table.hour >= span.start, table.hour < span.end)
+        inside = within(table, hours or self.hours)
         named = {f"value_{place}": value for place, value in enumerate(values)}
         found = self.session.dicts(inside.group_by("hour").aggregate(**named))
         return {row["hour"]: tuple(row[name] for name in named) for row in found}
@@ -72,8 +72,7 @@ OF_HOURS = ("hour", "columns_of_other_type", "changed_columns")
 
 def rows(source: Source) -> ir.Table:
     """The asset's own rows, with how many and which required values are missing, and the end of their hour."""
-    own = _with_missing_values(source.session.table(source.asset), source.asset)
-    return own.filter(own.hour >= source.hours.start, own.hour < source.hours.end)
+    return within(_with_missing_values(source.session.table(source.asset), source.asset), source.hours)
 
 
 @lru_cache(256)

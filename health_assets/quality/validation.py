@@ -95,7 +95,7 @@ def _padded(batch: Batch, rows: int) -> pd.DataFrame:
     """The frame with so many rows, of which those behind its own change no verdict."""
     frame = batch.frame
     if batch.expectations[0].is_uniqueness:  # no values are no repetition
-        return frame.astype(object).reindex(range(rows))
+        return frame.reindex(range(rows))
     last = np.minimum(np.arange(rows), len(frame) - 1)
     return frame.iloc[last].reset_index(drop=True)
 

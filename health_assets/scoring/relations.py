@@ -54,6 +54,11 @@ def newest(rows: ir.Table, key: str) -> ir.Table:
     return placed.filter(placed.place == 0).drop("place")
 
 
+def within(rows: ir.Table, hours: HourRange) -> ir.Table:
+    """The rows of `[hours.start, hours.end)`."""
+    return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
+
+
 def of_hours(rows: ir.Table, hours: Iterable[datetime]) -> ir.Table:
     """The rows of some hours, which may have holes between them."""
     hour = pa.array(list(hours), pa.timestamp("us", "UTC"))

@@ -19,6 +19,7 @@ from ibis import ir
 
 from health_assets.core.hours import HOUR, HourRange
 from health_assets.schema.catalog import columns_of, describe, schema_of
+from health_assets.scoring.relations import within
 from health_assets.warehouse.cluster_work import ClusterSession
 
 HOUR_TYPE = pa.timestamp("us", "UTC")
@@ -297,5 +298,4 @@ def _table(name: str) -> ir.Table:
 @lru_cache(1_000)
 def _hours_of(name: str, hours: HourRange) -> ir.Table:
     """Made once, since a run asks a hundred times for the rows of the same few tables and hours."""
-    rows = _table(name)
-    return rows.filter(rows.hour >= hours.start, rows.hour < hours.end)
+    return within(_table(name), hours)

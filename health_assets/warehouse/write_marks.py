@@ -6,7 +6,7 @@ What belongs here: reading them, with one query for all assets. What does not: w
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,25 +16,25 @@ from health_assets.warehouse.session import Session
 
 DAYS_BY_HOUR = 2
 """The newest UTC days with any hour that are told hour by hour: late lines come for the last hours of a day, too."""
+BETWEEN_HOURS = ("alerts",)
+"""Assets that get rows also while no hour of theirs is made: incidents open in the running hour."""
 DAY_FORMAT, HOUR_FORMAT = "%Y-%m-%d", "%Y-%m-%dT%H"
 
 Marks = dict[str, str]
 """By period, a UTC day (`2026-06-07`) or one of its hours (`2026-06-07T14`), a digest."""
 
 
-def write_marks(session: Session, tables: Iterable[str], between_hours: Collection[str] = ()) -> dict[str, Marks]:
+def write_marks(session: Session, tables: Iterable[str]) -> dict[str, Marks]:
     """The marks of tables with hours; of assets, those of the hours that are materialized.
 
     Args:
         session: a session.
         tables: tables that have `hour`.
-        between_hours: assets of them that get rows also while no hour of theirs is made.
     """
     by_hour_from = _by_hour_from(session)
     if by_hour_from is None:
         return {table: {} for table in tables}
     of_assets = _of_all_assets(session, by_hour_from)
-    of_assets = {asset: marks for asset, marks in of_assets.items() if asset not in between_hours}
     return {
         table: of_assets[table] if table in of_assets else _of_rows(session, table, by_hour_from) for table in tables
     }
@@ -50,7 +50,7 @@ def _of_all_assets(session: Session, by_hour_from: datetime) -> dict[str, Marks]
     of_assets = _of_assets(session, "hour", by_hour_from, HOUR_FORMAT)
     for asset, days in _of_assets(session, "day", by_hour_from, DAY_FORMAT).items():
         of_assets.setdefault(asset, {}).update(days)
-    return of_assets
+    return of_assets | {asset: _of_rows(session, asset, by_hour_from) for asset in BETWEEN_HOURS}
 
 
 def _by_hour_from(session: Session) -> datetime | None:
@@ -85,7 +85,7 @@ def _of_assets(session: Session, unit: str, by_hour_from: datetime, shown: str) 
 
 
 def _of_rows(session: Session, table: str, by_hour_from: datetime) -> Marks:
-    """The marks of a table that is no asset, or has no hour yet, by fingerprints of its rows."""
+    """The marks of a table that is no asset, has no hour yet, or is of `BETWEEN_HOURS`, by fingerprints of its rows."""
     if "hour" not in columns_of(table):
         raise ValueError(f"{table} has no hours")
     periods: defaultdict[str, list[Any]] = defaultdict(list)

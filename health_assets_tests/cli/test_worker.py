@@ -133,9 +133,60 @@ def test_what_it_leaves_is_what_a_clean_rebuild_makes_and_another_look_finds_not
     assert project.query("SELECT max(materialized_at) FROM partition_states") == before
 
 
+TickAt = Callable[[float], None]
+Tell = Callable[[str], None]
+
+
+@pytest.fixture
+def tick_at(project: Project, monkeypatch: pytest.MonkeyPatch) -> TickAt:
+    """One worker, asked to look so many minutes after the beginning of the fourth hour."""
+    set_clock, now = settable_clock(monkeypatch), [START]
+    workers: list[Worker] = []
+
+    def ticked(minute: float) -> None:
+        now.append(START + 3 * HOUR + timedelta(minutes=minute))
+        set_clock(now[-1])
+        if not workers:  # the settings are those of the first look
+            workers.append(Worker(replace(project.pipeline, clock=lambda: now[-1])))
+        assert workers[-1].tick() is False
+
+    return ticked
+
+
+@pytest.fixture
+def tell(project: Project, monkeypatch: pytest.MonkeyPatch) -> Tell:
+    """Lets a webhook be told of incidents."""
+
+    def told(url: str) -> None:
+        alerts = project.folder / "alerts.yaml"
+        alerts.write_text(f"channels: {{pager: {{type: webhook, url: '{url}'}}}}", encoding="utf-8")
+        monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
+
+    return told
+
+
+def log_runs(project: Project, name: str, minutes: Iterable[float], status: str) -> None:
+    """Log runs of the agent `planner`, so many minutes after the beginning of the fourth hour."""
+    first = START + 3 * HOUR
+    runs = [execution(f"e{at}", "planner", first + timedelta(minutes=at), 5.0, status=status) for at in minutes]
+    project.write_log(name, map(line, runs))
+
+
+@pytest.fixture
+def well(project: Project) -> Project:
+    """With an agent that runs well until the sixth minute of the fourth hour."""
+    log_runs(project, "well.jsonl", range(-60, 6, 3), "success")
+    return project
+
+
+def log_outage(project: Project) -> None:
+    """Let it fail in the eighth minute, eight times."""
+    log_runs(project, "outage.jsonl", (7 + place / 10 for place in range(8)), "failure")
+
+
 @pytest.mark.usefixtures("_few_systems")
 def test_a_tick_scores_the_hour_that_runs_and_tells_of_its_outage(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, tell: Tell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_clock, hour = settable_clock(monkeypatch), START + 3 * HOUR
 
@@ -149,9 +200,7 @@ def test_a_tick_scores_the_hour_that_runs_and_tells_of_its_outage(
 
     project.write_log("a.jsonl", runs(START, 36, "success"))
     with receiver() as pager:
-        alerts = project.folder / "alerts.yaml"
-        alerts.write_text(f"channels: {{pager: {{type: webhook, url: '{pager.url}'}}}}", encoding="utf-8")
-        monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
+        tell(pager.url)
         ticked(hour + timedelta(minutes=6))
         assert not pager.bodies
         project.write_log("b.jsonl", runs(hour + timedelta(minutes=7), 5, "failure"))
@@ -167,60 +216,17 @@ def test_a_tick_scores_the_hour_that_runs_and_tells_of_its_outage(
 
 
 def test_an_outage_is_told_before_the_systems_that_are_scored_less_often_follow(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    well: Project, tick_at: TickAt, tell: Tell
 ) -> None:
-    set_clock, hour = settable_clock(monkeypatch), START + 3 * HOUR
-
-    def run_at(minute: float, status: str) -> str:
-        return line(execution(f"e{minute}", "planner", hour + timedelta(minutes=minute), 5.0, status=status))
-
-    def ticked(minute: float) -> None:
-        now = hour + timedelta(minutes=minute)
-        set_clock(now)
-        assert Worker(replace(project.pipeline, clock=lambda: now)).tick() is False
-
-    project.write_log("a.jsonl", [run_at(minute, "success") for minute in range(-60, 6, 3)])
     with receiver() as pager, declared_systems("agent_health_model", "agent_now", "model_health", "agent_drift"):
-        alerts = project.folder / "alerts.yaml"
-        alerts.write_text(f"channels: {{pager: {{type: webhook, url: '{pager.url}'}}}}", encoding="utf-8")
-        monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
-        ticked(6)  # the hours that are over
-        ticked(6.5)  # the running one, of all systems
-        project.write_log("b.jsonl", [run_at(7 + place / 10, "failure") for place in range(8)])
-        ticked(8)
-        known = dict(project.query("SELECT asset, max(as_of) FROM partition_states GROUP BY asset"))
+        tell(pager.url)
+        tick_at(6)  # the hours that are over
+        tick_at(6.5)  # the running one, of all systems
+        log_outage(well)
+        tick_at(8)
+        known = dict(well.query("SELECT asset, max(as_of) FROM partition_states GROUP BY asset"))
         assert known["agent_now"] > max(known["model_health"], known["drift"])
         assert "planner is failing: 8 of " in str(pager.bodies)
-
-
-@pytest.fixture
-def tick_at(project: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """One worker, asked to look so many minutes after the beginning of the fourth hour."""
-    set_clock, now = settable_clock(monkeypatch), [START]
-    workers: list[Worker] = []
-
-    def ticked(minute: float) -> None:
-        now.append(START + 3 * HOUR + timedelta(minutes=minute))
-        set_clock(now[-1])
-        if not workers:  # the settings are those of the first look
-            workers.append(Worker(replace(project.pipeline, clock=lambda: now[-1])))
-        assert workers[-1].tick() is False
-
-    return ticked
-
-
-def runs_of_minutes(minutes: Iterable[float], status: str) -> list[str]:
-    first = START + 3 * HOUR
-    return [
-        line(execution(f"e{minute}", "planner", first + timedelta(minutes=minute), 5.0, status=status))
-        for minute in minutes
-    ]
-
-
-def tell(project: Project, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    alerts = project.folder / "alerts.yaml"
-    alerts.write_text(f"channels: {{pager: {{type: webhook, url: '{url}'}}}}", encoding="utf-8")
-    monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
 
 
 @contextmanager
@@ -244,31 +250,27 @@ def an_asset_fails(name: str, since: Callable[[], bool]) -> Iterator[None]:
 @pytest.mark.parametrize("asset", ["model_health", "error_budget"])
 @pytest.mark.parametrize("is_at_once", [True, False], ids=["from the first run on", "later"])
 def test_an_asset_that_cannot_be_made_hides_no_outage(
-    project: Project, tick_at: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, asset: str, is_at_once: bool
+    well: Project, tick_at: TickAt, tell: Tell, asset: str, is_at_once: bool
 ) -> None:
     is_failing = [is_at_once]
-    project.write_log("a.jsonl", runs_of_minutes(range(-60, 6, 3), "success"))
     with receiver() as pager, an_asset_fails(asset, lambda: is_failing[-1]):
-        tell(project, pager.url, monkeypatch)
+        tell(pager.url)
         tick_at(6)
         tick_at(6.5)
         is_failing.append(True)
-        project.write_log("b.jsonl", runs_of_minutes((7 + place / 10 for place in range(8)), "failure"))
+        log_outage(well)
         tick_at(8)
         assert "planner is failing: 8 of " in str(pager.bodies)
         assert "hour_late" not in str(pager.bodies), "there are no earlier hours"
 
 
 @pytest.mark.usefixtures("_few_systems")
-def test_a_mistake_in_the_targets_stops_no_alerts(
-    project: Project, tick_at: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.write_log("a.jsonl", runs_of_minutes(range(-60, 6, 3), "success"))
+def test_a_mistake_in_the_targets_stops_no_alerts(well: Project, tick_at: TickAt, tell: Tell) -> None:
     with receiver() as pager:
-        tell(project, pager.url, monkeypatch)
-        project.write_targets({})
+        tell(pager.url)
+        well.write_targets({})
         tick_at(6)
-        project.targets_path.write_text("defauts: {}", encoding="utf-8")
+        well.targets_path.write_text("defauts: {}", encoding="utf-8")
         tick_at(7)
         assert not pager.bodies
         tick_at(6 * 60)
@@ -277,17 +279,13 @@ def test_a_mistake_in_the_targets_stops_no_alerts(
 
 @pytest.mark.usefixtures("_few_systems")
 def test_a_mistake_in_the_alerts_leaves_the_rules_of_before_in_force_and_is_told_once(
-    project: Project,
-    tick_at: Callable[[float], None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    well: Project, tick_at: TickAt, tell: Tell, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    project.write_log("a.jsonl", runs_of_minutes(range(-60, 6, 3), "success"))
     with receiver() as pager:
-        tell(project, pager.url, monkeypatch)
+        tell(pager.url)
         tick_at(6)
-        (project.folder / "alerts.yaml").write_text("rulse: {}", encoding="utf-8")
-        project.write_log("b.jsonl", runs_of_minutes((7 + place / 10 for place in range(8)), "failure"))
+        (well.folder / "alerts.yaml").write_text("rulse: {}", encoding="utf-8")
+        log_outage(well)
         tick_at(8)
         tick_at(9)
         assert "planner is failing: 8 of " in str(pager.bodies)
@@ -303,29 +301,23 @@ def test_no_worker_starts_with_a_mistake_in_the_alerts(project: Project, monkeyp
 
 @pytest.mark.usefixtures("_few_systems")
 def test_a_channel_that_takes_no_message_is_named_once(
-    project: Project,
-    tick_at: Callable[[float], None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    well: Project, tick_at: TickAt, tell: Tell, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    project.write_log("a.jsonl", runs_of_minutes(range(-60, 6, 3), "success"))
-    tell(project, f"http://127.0.0.1:{free_port()}/", monkeypatch)
+    tell(f"http://127.0.0.1:{free_port()}/")
     tick_at(6)
-    project.write_log("b.jsonl", runs_of_minutes((7 + place / 10 for place in range(8)), "failure"))
+    log_outage(well)
     tick_at(8)
     tick_at(20)
     assert capsys.readouterr().err.count("alerts not delivered yet: pager: ") == 1
 
 
 @pytest.mark.usefixtures("_few_systems")
-def test_alerts_are_told_where_the_logs_cannot_be_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alerts_are_told_where_the_logs_cannot_be_read(project: Project, tell: Tell) -> None:
     project.write_log("a.jsonl", [line(execution("e1", "planner", START))])
     project.materialize(HourRange.of(START), only=FLEET)
     project.raw.rename(project.folder / "elsewhere")
     with receiver() as pager:
-        alerts = project.folder / "alerts.yaml"
-        alerts.write_text(f"channels: {{pager: {{type: webhook, url: '{pager.url}'}}}}", encoding="utf-8")
-        monkeypatch.setenv("HEALTH_ALERTS", str(alerts))
+        tell(pager.url)
         later = datetime.now(UTC) + HOUR  # by then nobody is catching up
         assert Worker(replace(project.pipeline, clock=lambda: later)).tick() is False
         assert "hour_late" in str(pager.bodies)

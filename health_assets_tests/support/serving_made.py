@@ -134,12 +134,6 @@ class ReaderInThisProcess:
     def end_if_idle(self) -> None:
         pass
 
-    def __enter__(self) -> "ReaderInThisProcess":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
 
 def start_as_another_process(path: Path, mode: Literal["read", "write"], config: Row) -> duckdb.DuckDBPyConnection:
     """Open a warehouse as a process of its own would, which finds it locked where this process has it open otherwise."""

@@ -46,10 +46,7 @@ from health_assets.warehouse.partition_states import SCORED_ASSET, PartitionStat
 from health_assets.warehouse.session import Session
 from health_assets.warehouse.store import Warehouse
 
-NEEDED = (
-    "agent_health", "agent_now", "agent_health_state", "system_health", "score_evidence", "error_budget",
-    "model_health", "release_comparison", "drift",
-)  # fmt: skip
+NEEDED = (*SOURCES.values(), "system_health", "score_evidence")
 """Assets whose hour must be there, where they have ever been made."""
 NOT_OF_LOGS = (ASSET, "agent_probes", "survey_summary")
 """Assets that do not follow from logs: when they are written says nothing of whether a run for the hour is done."""
